@@ -176,7 +176,7 @@ fn check_known_schedule_id(what: &'static str, text: &str) -> Result<(), Refusal
 fn check_namespace(_: &'static str, text: &str) -> Result<(), Refusal> {
     let ok = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
     let bytes = text.as_bytes();
-    let good = (1..=63).contains(&bytes.len())
+    let good = (1..=Namespace::BYTES_MAX).contains(&bytes.len())
         && ok(bytes[0])
         && bytes.iter().all(|c| ok(*c) || *c == b'-');
     if good {
@@ -221,12 +221,14 @@ macro_rules! check_of_known {
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $type:ident $what:literal $check:ident $(known $known:ident)?;)*) => {$(
+    ($($(#[$doc:meta])* $type:ident $what:literal $most:expr, $check:ident $(known $known:ident)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(Arc<str>);
 
         impl $type {
+            /// The most bytes that one may have.
+            pub const BYTES_MAX: usize = $most;
             /// Parses it; a refusal has the reason and no pointer yet.
             pub fn parse(text: &str) -> Result<Self, Refusal> {
                 $check($what, text)?;
@@ -299,35 +301,35 @@ macro_rules! names {
 
 names! {
     /// The unit of isolation and of atomicity: names are unique within one.
-    Namespace "namespace" check_namespace;
+    Namespace "namespace" 63, check_namespace;
     /// The name of a queue, at most 128 bytes.
-    QueueName "queue name" check_path_name known check_known_name;
+    QueueName "queue name" NAME_BYTES_MAX, check_path_name known check_known_name;
     /// `family`, `family:key` or the template `family:*`.
-    LimitName "limit name" check_limit known check_known_limit;
+    LimitName "limit name" NAME_BYTES_MAX, check_limit known check_known_limit;
     /// The name of a set of resources, at most 128 bytes.
-    PoolName "pool name" check_path_name known check_known_name;
+    PoolName "pool name" NAME_BYTES_MAX, check_path_name known check_known_name;
     /// The id of one resource, unique in its pool; at most 256 bytes.
-    ResourceId "resource id" check_key known check_known_key;
+    ResourceId "resource id" KEY_BYTES_MAX, check_key known check_known_key;
     /// A word by which a need asks for resources of a pool.
-    Tag "tag" check_name known check_known_name;
+    Tag "tag" NAME_BYTES_MAX, check_name known check_known_name;
     /// A tenant, a site: the groups of a queue share its turns.
-    Group "group" check_key known check_known_key;
+    Group "group" KEY_BYTES_MAX, check_key known check_known_key;
     /// At most one job of the namespace holds a unique key.
-    UniqueKey "unique key" check_key known check_known_key;
+    UniqueKey "unique key" KEY_BYTES_MAX, check_key known check_known_key;
     /// A job's id, chosen by the client or made by the engine; at most 256 bytes.
-    JobId "job id" check_job_id known check_known_job_id;
+    JobId "job id" ID_BYTES_MAX, check_job_id known check_known_job_id;
     /// A schedule's id, chosen by the client: its jobs are called `ID@MOMENT`.
-    ScheduleId "schedule id" check_schedule_id known check_known_schedule_id;
+    ScheduleId "schedule id" SCHEDULE_ID_BYTES_MAX, check_schedule_id known check_known_schedule_id;
     /// The table outside from which a whole set of schedules is synced.
-    Owner "owner" check_owner known check_known_owner;
+    Owner "owner" OWNER_BYTES_MAX, check_owner known check_known_owner;
     /// The flow of a job: its jobs are shown, awaited and cancelled as a whole.
-    FlowName "flow" check_flow known check_known_flow;
+    FlowName "flow" FLOW_BYTES_MAX, check_flow known check_known_flow;
     /// The name of an item within its call; it is never stored.
-    Ref "ref" check_ref;
+    Ref "ref" REF_BYTES_MAX, check_ref;
     /// A lease call's id, by which it can be repeated.
-    RequestId "request id" check_id known check_known_key;
+    RequestId "request id" ID_BYTES_MAX, check_id known check_known_key;
     /// The id of a process that leases; random per process.
-    WorkerId "worker id" check_id known check_known_key;
+    WorkerId "worker id" ID_BYTES_MAX, check_id known check_known_key;
 }
 
 impl Namespace {
@@ -389,6 +391,11 @@ impl FromStr for JobRef {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         JobRef::parse(text)
+    }
+}
+impl Serialize for JobRef {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
     }
 }
 impl fmt::Display for JobRef {

@@ -112,7 +112,7 @@ fn name(template: &LimitName, payload: &Value, queue: &QueueName) -> Result<Limi
     }
     text.push_str(rest);
     let parsed = LimitName::parse(&text).and_then(|limit| {
-        bounded::one_of_needs(&limit)?;
+        bounded::no_template(&limit)?;
         Ok(limit)
     });
     parsed.map_err(|no| {

@@ -167,9 +167,6 @@ fn describe(status: u16) -> &'static str {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tenure_core::decode;
-    use tenure_core::refusal::{Code, Refusal};
-
     use super::*;
 
     /// The routes of CONTRACT.md that exist, written by hand.
@@ -323,66 +320,6 @@ mod tests {
         for name in named {
             let pointer = name.strip_prefix('#').unwrap();
             assert!(document().pointer(pointer).is_some(), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_field_of_a_body_is_known_to_its_reader() {
-        type Reader = fn(&[u8]) -> Option<Refusal>;
-        let readers: &[(&str, Reader)] = &[
-            ("NewJob", |body| decode::push(body).err()),
-            ("JobPatch", |body| decode::patch_job("j", body).err()),
-            ("JobFilter", |body| decode::cancel_jobs(body).err()),
-            ("RetryOne", |body| decode::retry_job("j", body).err()),
-            ("LeaseCall", |body| decode::lease(body).err()),
-            ("ExtendCall", |body| decode::extend(body).err()),
-            ("SettleCall", |body| decode::settle(body).err()),
-            ("QueueSettings", |body| decode::put_queue("q", body).err()),
-            ("LimitSettings", |body| decode::put_limit("l", body).err()),
-            ("Gauge", |body| decode::gauge(std::str::from_utf8(body).unwrap()).err()),
-            ("PoolSettings", |body| decode::put_pool("p", body).err()),
-            ("Later", |body| decode::pause_queue("q", body).err()),
-            ("Observation", |body| decode::observe_limit("l", body).err()),
-            ("NewResource", |body| decode::add_resources("p", body).err()),
-            ("ResourcePatch", |body| {
-                decode::patch_resource(decode::ResourcePath { name: "p", id: "r" }, body).err()
-            }),
-            ("Ban", |body| {
-                decode::ban_resource(decode::ResourcePath { name: "p", id: "r" }, body).err()
-            }),
-            ("PreviewCall", |body| decode::preview(body).err()),
-            ("ScheduleSettings", |body| decode::put_schedule("s", body).err()),
-            ("ScheduledJob", |body| {
-                let body = [b"{\"every\": \"1m\", \"job\": ", body, b"}"].concat();
-                decode::put_schedule("s", &body).err()
-            }),
-            ("RunNow", |body| decode::run_schedule_now("s", body).err()),
-        ];
-        assert_eq!(readers.len(), schemas::BODIES.len());
-        for ((name, fields), (reader, read)) in schemas::BODIES.iter().zip(readers) {
-            assert_eq!(name, reader);
-            for (field, ..) in *fields {
-                let no = read(json!({*field: null}).to_string().as_bytes());
-                let unknown = no.is_some_and(|no| no.code == Code::UnknownField);
-                assert!(!unknown, "{name} has no {field}");
-            }
-            let required: Vec<String> = fields
-                .iter()
-                .filter(|(_, word, _)| word.ends_with('!'))
-                .map(|(field, ..)| format!("/{field}"))
-                .collect();
-            if !required.is_empty() {
-                let no = read(b"{}").unwrap_or_else(|| panic!("{name} requires nothing"));
-                let pointer = no.pointer.clone().unwrap_or_default();
-                // The first missing field of a schedule is its timing, which is one of two.
-                let is_of_a_form = pointer == "/cron" && *name == "ScheduleSettings";
-                assert!(
-                    required.contains(&pointer) || is_of_a_form,
-                    "{name}: {pointer:?} of {required:?}"
-                );
-            }
-            let no = read(br#"{"nothing_like_it": 1}"#).unwrap();
-            assert_eq!(no.code, Code::UnknownField, "{name}");
         }
     }
 }

@@ -102,6 +102,18 @@ impl Query {
     }
 }
 
+/// Requests that are sent as their bodies, without a query.
+macro_rules! with_bodies {
+    ($($request:ident)*) => {
+        $(impl $crate::remote::ask::OverHttp for $request {
+            fn body(&self) -> Result<Option<$crate::remote::ask::Body>, $crate::remote::ask::Unsendable> {
+                $crate::remote::ask::json(&tenure_core::decode::AsBody(self))
+            }
+        })*
+    };
+}
+pub(super) use with_bodies;
+
 /// A body of JSON.
 pub fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
     let bytes = serde_json::to_vec(value).map_err(|why| {

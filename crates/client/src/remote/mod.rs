@@ -6,7 +6,6 @@
 
 mod answer;
 mod ask;
-mod body;
 mod choice;
 mod events;
 mod flows;

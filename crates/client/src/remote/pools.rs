@@ -1,11 +1,9 @@
 //! Calls about pools over HTTP.
 
+use tenure_core::decode::AsBody;
 use tenure_core::requests::{DeletePool, GetPool, ListPools, PatchPool, PutPool};
-use tenure_core::settings::{Pick, Rate};
-use tenure_core::time::Span;
 
-use super::ask::{Body, OverHttp, Query, Unsendable, json};
-use super::body::patch_body;
+use super::ask::{Body, OverHttp, Query, Unsendable, json, with_bodies};
 
 impl OverHttp for GetPool {}
 impl OverHttp for DeletePool {}
@@ -18,23 +16,8 @@ impl OverHttp for ListPools {
 
 impl OverHttp for PutPool {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&self.settings)
+        json(&AsBody(&PatchPool::from(self)))
     }
 }
 
-impl OverHttp for PatchPool {
-    fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&PoolChange::from(self))
-    }
-}
-
-patch_body! {
-    /// Changes of a pool.
-    PoolChange of PatchPool {
-        quarantine: Span,
-        cooldown: Span,
-        rate: Rate,
-        max_uses: u32,
-        pick: Pick,
-    }
-}
+with_bodies! { PatchPool }

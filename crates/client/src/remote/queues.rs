@@ -1,16 +1,11 @@
 //! Calls about queues over HTTP.
 
-use std::collections::BTreeMap;
-
-use tenure_core::job::{Need, Retry};
-use tenure_core::names::Group;
+use tenure_core::decode::AsBody;
 use tenure_core::requests::{
     DeleteQueue, GetQueue, ListQueues, PatchQueue, PauseQueue, PutQueue, ResumeQueue,
 };
-use tenure_core::time::Span;
 
-use super::ask::{Body, OverHttp, Query, Unsendable, json};
-use super::body::{Wait, patch_body};
+use super::ask::{Body, OverHttp, Query, Unsendable, json, with_bodies};
 
 impl OverHttp for GetQueue {}
 impl OverHttp for DeleteQueue {}
@@ -24,32 +19,8 @@ impl OverHttp for ListQueues {
 
 impl OverHttp for PutQueue {
     fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&self.settings)
+        json(&AsBody(&PatchQueue::from(self)))
     }
 }
 
-impl OverHttp for PatchQueue {
-    fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&QueueChange::from(self))
-    }
-}
-
-impl OverHttp for PauseQueue {
-    fn body(&self) -> Result<Option<Body>, Unsendable> {
-        json(&Wait::from(self.until))
-    }
-}
-
-patch_body! {
-    /// Changes of a queue.
-    QueueChange of PatchQueue {
-        needs: Vec<Need>,
-        retry: Retry,
-        timeout: Span,
-        retain: Span,
-        max_waiting: u32,
-        lost_delay: Span,
-        shares: BTreeMap<Group, u32>,
-        show_payload: bool,
-    }
-}
+with_bodies! { PatchQueue PauseQueue }

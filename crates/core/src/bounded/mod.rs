@@ -1,31 +1,24 @@
 //! Bounds of the contract, checked on typed values.
 //!
 //! A body is checked while `decode` reads it; a program of this process makes its requests without a body. Both use the
-//! rules of this module, so that a bound is written once and both are refused in the same words. [`Bounded`] checks a
-//! whole request, and stands beside the request: [`Operation`](crate::requests::Operation) requires it, so an operation
-//! without bounds does not compile.
+//! forms of `decode`'s table of fields and the rules of this module, so that a bound is written once and both are refused
+//! in the same words. [`Bounded`] checks a whole request: [`Operation`](crate::requests::Operation) requires it, so an
+//! operation without bounds does not compile.
 //!
 //! Nothing here knows the state: the state machine checks everything that depends on it (an unknown limit, a moment too
 //! near). A pointer counts from the body that the request would have, except that of a pushed job, which counts from
 //! its item, as an engine's does.
 
-pub(crate) mod jobs;
-pub(crate) mod leases;
 pub(crate) mod queries;
-pub(crate) mod resources;
 mod rules;
-pub(crate) mod schedules;
-pub(crate) mod settings;
+mod set_ids;
 #[cfg(test)]
 mod tests;
 
 use crate::refusal::Refusal;
 
-pub(crate) use jobs::{distinct, need_count, parents_stay, retry_goes_on};
-pub(crate) use leases::{needs_leave_no_ttl, one_of_needs};
-pub(crate) use resources::SetIds;
 pub(crate) use rules::*;
-pub(crate) use settings::{burst_countable, stale_long_enough};
+pub(crate) use set_ids::SetIds;
 
 /// Requests that have only names and filters.
 macro_rules! unbounded {
@@ -44,18 +37,6 @@ macro_rules! bounded_pages {
     };
 }
 pub(crate) use bounded_pages;
-
-/// Requests on all jobs that match a filter.
-macro_rules! bounded_many {
-    ($($request:ident)*) => {
-        $(impl $crate::bounded::Bounded for $request {
-            fn within_bounds(&self) -> Result<(), $crate::refusal::Refusal> {
-                $crate::bounded::queries::many(&self.filter, self.max)
-            }
-        })*
-    };
-}
-pub(crate) use bounded_many;
 
 /// A request whose values have bounds.
 pub trait Bounded {

@@ -1,10 +1,8 @@
-//! Bounds of pages and waits, and of calls on all jobs that match a filter.
+//! Bounds of pages and waits.
 
-use super::jobs::filter;
 use super::{PAGE, Spans};
 use crate::at::At;
 use crate::refusal::Refusal;
-use crate::requests::JobFilter;
 use crate::time::Span;
 
 /// The prefix of a pointer to a query parameter.
@@ -16,9 +14,4 @@ pub(crate) fn page(max: usize, of: &At<'_>) -> Result<(), Refusal> {
 
 pub(crate) fn wait(wait: Span) -> Result<(), Refusal> {
     At::Member(&QUERY, "wait").span(wait, Spans::WAIT)
-}
-
-pub(crate) fn many(of: &JobFilter, max: usize) -> Result<(), Refusal> {
-    filter(of, &At::Body)?;
-    page(max, &At::Body)
 }

@@ -8,6 +8,7 @@ use crate::bounds::{
     LABEL_VALUE_BYTES_MAX, LABELS_MAX, LIST_MAX, NAME_BYTES_MAX, PRIORITY_MAX, PRIORITY_MIN,
     SECOND_US, SHARES_MAX, SNOOZE_US_MIN, SPAN_US_MAX, TTL_US_MAX, TTL_US_MIN, WAIT_US_MAX,
 };
+use crate::names::LimitName;
 use crate::refusal::Refusal;
 use crate::sentences::{BodyRefusal, NameRefusal, TimingRefusal, ValueRefusal, cut};
 use crate::time::{Moment, Span};
@@ -139,4 +140,13 @@ pub(crate) fn labels(labels: usize) -> Result<(), BodyRefusal> {
     } else {
         Err(BodyRefusal::TooManyLabels { labels, most: LABELS_MAX })
     }
+}
+
+/// A limit that can be held, so no template.
+pub(crate) fn no_template(limit: &LimitName) -> Result<(), Refusal> {
+    if !limit.is_template() {
+        return Ok(());
+    }
+    let (shown, family) = (limit.to_string(), limit.family().to_owned());
+    Err(NameRefusal::LimitTemplate { shown, family }.into())
 }

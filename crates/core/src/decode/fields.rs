@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use super::forms::Form;
 use super::lines::line_too_long;
+use super::object::Field;
 use super::words::{self, phrases};
 use crate::at::At;
 use crate::bounded::Spans;
@@ -199,19 +201,46 @@ impl<'d, 'p> Value<'d, 'p> {
         self,
         shape: &'static ObjectShape<N>,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
+        self.opened(shape, shape.what, |_| true)
+    }
+
+    /// The same of an object that is called `what`, and lacks a field of the shape.
+    pub fn fields_without<const N: usize>(
+        self,
+        shape: &'static ObjectShape<N>,
+        lacks: &'static str,
+        what: &'static str,
+    ) -> Result<Fields<'d, 'p, N>, Refusal> {
+        self.opened(shape, what, |field| field != lacks)
+    }
+
+    fn opened<const N: usize>(
+        self,
+        shape: &'static ObjectShape<N>,
+        what: &'static str,
+        has: impl Fn(&str) -> bool,
+    ) -> Result<Fields<'d, 'p, N>, Refusal> {
         if self.node.kind() != Kind::Object {
-            let what = shape.what.into();
-            let case = |label, noun| BodyRefusal::NotAnObject { label, noun, what };
+            let case = |label, noun| BodyRefusal::NotAnObject { label, noun, what: what.into() };
             return Err(self.wrong_type(case));
         }
         let mut found = [None; N];
         for (key, node) in self.node.members() {
-            match shape.fields.iter().position(|field| *field == key) {
+            match shape.fields.iter().position(|field| *field == key && has(field)) {
                 Some(at) => found[at] = Some(node),
-                None => return Err(shape.unknown(&key, &self.at)),
+                None => {
+                    let fields = phrases(shape.fields.into_iter().filter(|field| has(field)));
+                    let (shown, what) = (cut(&key), what.into());
+                    let case = if shape.answered.contains(&key.as_ref()) {
+                        BodyRefusal::FieldAnswered { shown, what, fields }
+                    } else {
+                        BodyRefusal::FieldUnknown { shown, what, fields }
+                    };
+                    return Err(Refusal::from(case).at(At::Member(&self.at, &key).to_string()));
+                }
             }
         }
-        Ok(Fields { at: self.at, shape, found })
+        Ok(Fields { at: self.at, shape, what, found })
     }
 }
 
@@ -225,22 +254,11 @@ pub(super) struct ObjectShape<const N: usize> {
     pub answered: &'static [&'static str],
 }
 
-impl<const N: usize> ObjectShape<N> {
-    fn unknown(&self, key: &str, at: &At<'_>) -> Refusal {
-        let (shown, what, fields) = (cut(key), self.what.into(), phrases(self.fields));
-        let case = if self.answered.contains(&key) {
-            BodyRefusal::FieldAnswered { shown, what, fields }
-        } else {
-            BodyRefusal::FieldUnknown { shown, what, fields }
-        };
-        Refusal::from(case).at(At::Member(at, key).to_string())
-    }
-}
-
 /// The fields of one object. `null` counts as absent.
 pub(super) struct Fields<'d, 'p, const N: usize> {
     pub at: At<'p>,
     shape: &'static ObjectShape<N>,
+    what: &'static str,
     found: [Option<Node<'d>>; N],
 }
 
@@ -257,13 +275,27 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         self.raw(name).filter(|value| !value.node.is_null())
     }
 
-    /// Reads a field; `None` if it is absent.
-    pub fn take<'s, T>(
-        &'s self,
-        name: &'static str,
-        read: impl FnOnce(Value<'d, 's>) -> Result<T, Refusal>,
-    ) -> Result<Option<T>, Refusal> {
-        self.get(name).map(read).transpose()
+    /// Reads a field of the table; `None` if it is absent.
+    pub fn read<T, F: Form<T>>(&self, field: &Field<T, F>) -> Result<Option<T>, Refusal> {
+        self.get(field.name).map(|value| field.form().read(value)).transpose()
+    }
+
+    /// Reads a required field of the table; `example` is a right one.
+    pub fn read_required<T, F: Form<T>>(
+        &self,
+        field: &Field<T, F>,
+        example: &'static str,
+    ) -> Result<T, Refusal> {
+        field.form().read(self.required(field.name, example)?)
+    }
+
+    /// Reads a field of the table in a patch: absent, `null`, or a value.
+    pub fn read_patch<T, F: Form<T>>(&self, field: &Field<T, F>) -> Result<Patch<T>, Refusal> {
+        match self.raw(field.name) {
+            None => Ok(Patch::Keep),
+            Some(value) if value.node.is_null() => Ok(Patch::Reset),
+            Some(value) => Ok(Patch::Set(field.form().read(value)?)),
+        }
     }
 
     /// A required field; `form` is a right example of it.
@@ -277,22 +309,9 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
 
     /// The refusal of an absent field.
     pub fn missing(&self, name: &'static str, form: &'static str) -> Refusal {
-        let what = self.shape.what.into();
+        let what = self.what.into();
         let case = BodyRefusal::FieldMissing { what, name: name.into(), form: form.into() };
         Refusal::from(case).at(At::Member(&self.at, name).to_string())
-    }
-
-    /// Reads a field of a patch: absent, `null`, or a value.
-    pub fn patch<'s, T>(
-        &'s self,
-        name: &'static str,
-        read: impl FnOnce(Value<'d, 's>) -> Result<T, Refusal>,
-    ) -> Result<Patch<T>, Refusal> {
-        match self.raw(name) {
-            None => Ok(Patch::Keep),
-            Some(value) if value.node.is_null() => Ok(Patch::Reset),
-            Some(value) => Ok(Patch::Set(read(value)?)),
-        }
     }
 
     /// Refuses two fields that exclude each other; the pointer is that of `other`.

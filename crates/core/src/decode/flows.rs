@@ -1,57 +1,92 @@
 //! Entries of `after`: the parents of a pushed job, and its policy for their failure.
 
-use super::fields::{ObjectShape, Value};
-use crate::bounds::AFTER_MAX;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::fields::Value;
+use super::forms::{Alias, Form, Kind as FormKind, Name, Words};
+use super::object::object;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::json::Kind;
-use crate::names::{FlowName, JobRef, Ref};
+use crate::names::{FlowName, JobRef, Ref, UniqueKey};
 use crate::refusal::Refusal;
 use crate::sentences::BodyRefusal;
 
-static PARENT: ObjectShape<4> = ObjectShape {
-    what: "an entry of \"after\"",
-    fields: ["job", "ref", "flow", "gone"],
-    answered: &[],
-};
-
-/// Reads all entries of `after`.
-pub(super) fn after(value: Value<'_, '_>) -> Result<Vec<After>, Refusal> {
-    value.each(0..=AFTER_MAX, parent)
-}
-
-/// Reads one of `"JOB"`, `"key:KEY"`, `{"job"}`, `{"ref"}` and `{"flow"}`.
-fn parent(value: Value<'_, '_>) -> Result<After, Refusal> {
-    match value.node.kind() {
-        Kind::String => {
-            let parent = Parent::Job(value.parsed(JobRef::parse)?);
-            return Ok(After { parent, gone_is_done: false });
-        }
-        Kind::Object => {}
-        kind => {
-            let (label, noun) = (value.at.label(), kind.noun().into());
-            return Err(value.refuse(BodyRefusal::NotAParent { label, noun }));
-        }
-    }
-    let fields = value.fields(&PARENT)?;
-    for (one, other) in [("job", "ref"), ("job", "flow"), ("ref", "flow"), ("ref", "gone")] {
-        fields.not_both(one, other)?;
-    }
-    let done =
-        fields.take("gone", |v| v.one_of("a word for a parent that is gone", &[("done", ())]))?;
-    let job = fields.take("job", |v| v.parsed(JobRef::parse))?.map(Parent::Job);
-    let item = fields.take("ref", |v| v.parsed(Ref::parse))?.map(Parent::Item);
-    let flow = fields.take("flow", |v| v.parsed(FlowName::known))?.map(Parent::Flow);
-    match job.or(item).or(flow) {
-        Some(parent) => Ok(After { parent, gone_is_done: done.is_some() }),
-        None => {
-            Err(fields
-                .missing("job", "{\"job\": \"JOB\"}, {\"ref\": \"REF\"} or {\"flow\": \"FLOW\"}"))
-        }
+object! {
+    AfterFields "an entry of \"after\"" "AfterItem"
+    fields {
+        job: JobRef = Name(JobRef::parse, Some(UniqueKey::BYTES_MAX)), optional,
+            "The id of a job, or key:KEY for the job that held KEY before this call.";
+        item as "ref": Ref = Name(Ref::parse, Some(Ref::BYTES_MAX)), optional,
+            "The ref of another item of this call.";
+        flow: FlowName = Name(FlowName::known, Some(FlowName::BYTES_MAX)), optional,
+            "A whole flow, however many jobs come into it.";
+        gone: () = Alias("GoneIsDone", Words("a word for a parent that is gone", &[("done", ())])), optional,
+            "A job or flow that is not there counts as done. Without it the push is refused.";
     }
 }
 
-/// Reads the policy for a parent that fails or is cancelled.
-pub(super) fn on_parent_failure(value: Value<'_, '_>) -> Result<OnParentFailure, Refusal> {
-    let words = OnParentFailure::ALL.map(|word| (word.as_str(), word));
-    value.one_of("an answer to the failure of a parent", &words)
+impl Form<After> for AfterFields {
+    /// Reads one of `"JOB"`, `"key:KEY"`, `{"job"}`, `{"ref"}` and `{"flow"}`.
+    fn read(&self, value: Value<'_, '_>) -> Result<After, Refusal> {
+        match value.node.kind() {
+            Kind::String => {
+                let parent = Parent::Job(value.parsed(JobRef::parse)?);
+                return Ok(After { parent, gone_is_done: false });
+            }
+            Kind::Object => {}
+            kind => {
+                let (label, noun) = (value.at.label(), kind.noun().into());
+                return Err(value.refuse(BodyRefusal::NotAParent { label, noun }));
+            }
+        }
+        let fields = value.fields(Self::SHAPE)?;
+        for (one, other) in [("job", "ref"), ("job", "flow"), ("ref", "flow"), ("ref", "gone")] {
+            fields.not_both(one, other)?;
+        }
+        let gone_is_done = fields.read(&Self::gone())?.is_some();
+        let job = fields.read(&Self::job())?.map(Parent::Job);
+        let item = fields.read(&Self::item())?.map(Parent::Item);
+        let flow = fields.read(&Self::flow())?.map(Parent::Flow);
+        match job.or(item).or(flow) {
+            Some(parent) => Ok(After { parent, gone_is_done }),
+            None => {
+                let example = "{\"job\": \"JOB\"}, {\"ref\": \"REF\"} or {\"flow\": \"FLOW\"}";
+                Err(fields.missing("job", example))
+            }
+        }
+    }
+    fn write<S: Serializer>(&self, value: &After, to: S) -> Result<S::Ok, S::Error> {
+        if let (Parent::Job(job), false) = (&value.parent, value.gone_is_done) {
+            return to.collect_str(job);
+        }
+        let mut map = to.serialize_map(None)?;
+        match &value.parent {
+            Parent::Job(job) => Self::job().put(job, &mut map)?,
+            Parent::Item(item) => Self::item().put(item, &mut map)?,
+            Parent::Flow(flow) => Self::flow().put(flow, &mut map)?,
+        }
+        if value.gone_is_done {
+            Self::gone().put(&(), &mut map)?;
+        }
+        map.end()
+    }
+    fn kind(&self) -> FormKind {
+        let plain = FormKind::Text(Some(UniqueKey::BYTES_MAX));
+        FormKind::Alias(
+            "AfterEntry",
+            Box::new(FormKind::OneOf(vec![plain, FormKind::Object("AfterItem")])),
+        )
+    }
 }
+
+/// Policies for a parent that fails or is cancelled.
+pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> = Alias(
+    "OnParentFailure",
+    Words(
+        "an answer to the failure of a parent",
+        &[
+            (OnParentFailure::Cancel.as_str(), OnParentFailure::Cancel),
+            (OnParentFailure::Run.as_str(), OnParentFailure::Run),
+        ],
+    ),
+);

@@ -1,21 +1,28 @@
 //! Jobs in pushes and patches: one object, an array, or a line of NDJSON.
 
-use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
-use super::flows::{after, on_parent_failure};
-use super::needs::needs;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::fields::{self, Fields, Value, document};
+use super::flows::{AfterFields, ON_PARENT_FAILURE};
+use super::forms::{
+    Alias, Content, Duration, Form, Kind as FormKind, List, Name, Ruled, Time, Whole, Words,
+};
+use super::needs::Needs;
+use super::object::{Body, Call, Part, bounded_bodies, object};
 use super::paths::job_path;
-use super::retry::retry;
+use super::retry::RetryFields;
 use crate::at::At;
-use crate::bounded::{self, LABEL_VALUE, PRIORITY, Spans, label_key, parents_stay};
-use crate::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
-use crate::flow::Parent;
-use crate::job::{Labels, NewJob, OnConflict, Unique, Until, When};
+use crate::bounded::{self, Bounded, LABEL_VALUE, PRIORITY, Spans, label_key};
+use crate::bounds::{AFTER_MAX, ITEMS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::flow::{After, OnParentFailure, Parent};
+use crate::job::{Labels, Need, NewJob, OnConflict, Retry, Unique, Until, When};
 use crate::json::{BadJson, Document, Kind};
-use crate::names::{FlowName, Group, JobId, QueueName, Ref, UniqueKey};
+use crate::names::{FlowName, Group, JobId, JobRef, QueueName, Ref, UniqueKey};
 use crate::refusal::Refusal;
-use crate::requests::{Patch, PatchJob, RetryJob};
+use crate::requests::{Patch, PatchJob, Push, RetryJob};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal};
+use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
 
 /// Fields of a job's answer that no caller may set.
@@ -41,54 +48,108 @@ const ANSWERED: &[&str] = &[
     "cancelled_children",
 ];
 
-static JOB: ObjectShape<20> = ObjectShape {
-    what: "a job",
-    fields: [
-        "id",
-        "queue",
-        "kind",
-        "payload",
-        "run_at",
-        "delay",
-        "priority",
-        "group",
-        "needs",
-        "unique",
-        "retry",
-        "timeout",
-        "expires_at",
-        "retain",
-        "labels",
-        "after",
-        "on_parent_failure",
-        "ref",
-        "flow",
-        "traceparent",
-    ],
-    answered: ANSWERED,
-};
-static PATCH: ObjectShape<9> = ObjectShape {
-    what: "a patch of a job",
-    fields: [
-        "run_at",
-        "delay",
-        "priority",
-        "payload",
-        "needs",
-        "group",
-        "labels",
-        "timeout",
-        "expires_at",
-    ],
-    answered: ANSWERED,
-};
-static UNIQUE: ObjectShape<5> = ObjectShape {
-    what: "a unique key",
-    fields: ["key", "until", "for", "on_conflict", "within"],
-    answered: &[],
-};
-static RETRY_CALL: ObjectShape<1> =
-    ObjectShape { what: "a retry call", fields: ["finished_at"], answered: &[] };
+object! {
+    /// A job of a push or of a settle.
+    NewJobFields "a job" "NewJob"
+    answered ANSWERED;
+    whole NewJob;
+    rule parents_stay;
+    fields {
+        id: JobId = Name(JobId::parse, Some(JobId::BYTES_MAX)), optional,
+            "The id of the job, chosen by the caller, 1 to 256 bytes, not beginning with \"key:\"; made by the server if absent. A push under an id that is there is answered with that job, and nothing is stored.";
+        queue: QueueName = Name(QueueName::parse, Some(QueueName::BYTES_MAX)), or QueueName::parse(QUEUE_DEFAULT)?,
+            "The queue in which the job waits, made by its first use; \"default\" if absent.";
+        kind: String = JOB_KIND, default,
+            "What a worker library chooses the handler by, at most 128 bytes; \"\" if absent.";
+        payload: Json = Content(PAYLOAD_BYTES_MAX), default,
+            "What the handler gets: any JSON, at most 256 KiB; null if absent.";
+        priority: i8 = Whole(PRIORITY), default,
+            "Jobs with a higher priority go first: -100 to 100, 0 if absent.";
+        group: Group = Name(Group::parse, Some(Group::BYTES_MAX)), optional,
+            "The tenant, site or user for whom the job is: groups of a queue take turns by their shares. Jobs without a group are one group together.";
+        needs: Vec<Need> = Needs(0), optional,
+            "Limits and pools that the job holds while it runs, at most 16, none twice. They replace the needs of the queue; an empty list means none.";
+        unique: Unique = UniqueFields, optional,
+            "The key of which only one unfinished job may exist in the namespace.";
+        retry: Retry = RetryFields, optional,
+            "What happens after a failed or lost run; absent, the retry of the queue, otherwise the default.";
+        timeout: Span = Duration(Spans::SOME), optional,
+            "Longest time of one run, more than 0s; the run then ends as failed. Absent, that of the queue, otherwise none.";
+        expires_at: Moment = Time, optional,
+            "The job is cancelled, with the error expired, if it is not running by this moment.";
+        retain: Span = Duration(Spans::ANY), optional,
+            "How long the finished job is kept, 0s to 3650d. Absent, that of the queue, otherwise 1h for succeeded and cancelled jobs and 7d for failed ones.";
+        labels: Labels = LabelsForm, default,
+            "Words for people and filters: at most 16 strings of up to 256 bytes, under keys of 1 to 64 bytes.";
+        after: Vec<After> = Alias("After", List(0..=AFTER_MAX, AfterFields)), default,
+            "The parents: jobs and flows that must have ended before this job may run.";
+        on_parent_failure: OnParentFailure = ON_PARENT_FAILURE, default,
+            "cancel (the default): a parent that fails for good or is cancelled cancels this job. run: any end of a parent will do.";
+        reference as "ref": Ref = Name(Ref::parse, Some(Ref::BYTES_MAX)), optional,
+            "A name within this array, or within the push of this settle, by which other items name it in after. It is not stored, and a line of NDJSON has none.";
+        flow: FlowName = Name(FlowName::parse, Some(FlowName::BYTES_MAX)), optional,
+            "The flow to which the job belongs. Without it: that of its first parent that has one; in a settle otherwise that of the settled job.";
+        traceparent: TraceParent = Name(TraceParent::parse, None), optional,
+            "The W3C trace context of the push, version 00, which the worker is shown; absent, that of the request's header traceparent.";
+    }
+    part when: WhenPart {
+        run_at: Moment = Time, optional,
+            "The moment before which the job does not run; a moment in the past is now. Excludes delay.";
+        delay: Span = Duration(Spans::ANY), optional,
+            "How long after the push the job may run, 0s to 3650d; 0s if absent. Excludes run_at.";
+    }
+}
+
+object! {
+    JobPatchFields "a patch of a job" "JobPatch"
+    answered ANSWERED;
+    patch PatchJob(job: JobRef);
+    fields {
+        priority: i8 = Whole(PRIORITY), nullable, "The new priority, -100 to 100; null is 0.";
+        payload: Json = Content(PAYLOAD_BYTES_MAX), nullable, "The new payload, at most 256 KiB; null is null.";
+        needs: Vec<Need> = Needs(0), nullable, "The new needs, at most 16; null is those of the queue.";
+        group: Group = Name(Group::parse, Some(Group::BYTES_MAX)), nullable, "The new group; null is none.";
+        labels: Labels = LabelsForm, nullable,
+            "The new labels, which replace all of the old ones; null is none.";
+        timeout: Span = Duration(Spans::SOME), nullable,
+            "The new longest time of one run; null is that of the queue.";
+        expires_at: Moment = Time, nullable, "The new moment by which the job must run; null is none.";
+    }
+    part when: PatchWhenPart {
+        run_at: Moment = Time, nullable,
+            "The new moment before which the job does not run; null is now. Excludes delay.";
+        delay: Span = Duration(Spans::ANY), nullable,
+            "How long from now the job may run; null is now. Excludes run_at.";
+    }
+}
+
+object! {
+    UniqueFields "a unique key" "Unique"
+    whole Unique;
+    fields {
+        until: Until = Words("an end of a unique key", &[("end", Until::End), ("start", Until::Start)]), default,
+            "Until when the job holds the key: its end (the default), or the start of its first run.";
+        on_conflict: OnConflict = Words("an answer to a conflict", CONFLICTS), default,
+            "What a push does that meets a holder of the key: keep (the default) answers the job that is there, replace gives it the new content, reject is refused as unique_conflict.";
+        key: UniqueKey = Name(UniqueKey::parse, Some(UniqueKey::BYTES_MAX)), required "\"key\": \"article-42\"",
+            "The key, unique within the namespace, 1 to 256 bytes.";
+        hold as "for": Span = Duration(Spans::ANY), nullable,
+            "The key is held at least this long after the push, also by a finished job; null holds it no longer than until.";
+        within: Span = Duration(Spans::ANY), nullable,
+            "With on_conflict replace: pushes move run_at no further than this beyond the moment at which the wait began; null is no bound.";
+    }
+}
+const CONFLICTS: &[(&str, OnConflict)] =
+    &[("keep", OnConflict::Keep), ("replace", OnConflict::Replace), ("reject", OnConflict::Reject)];
+
+object! {
+    RetryOneFields "a retry call" "RetryOne"
+    call RetryJob(job: JobRef);
+    fields {
+        finished_at: Moment = Time, optional,
+            "Retries the job only if this is still the moment at which it ended; otherwise it is refused as wrong_state.";
+    }
+}
 
 /// The form of a push: one object is answered with one, an array with an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,34 +168,38 @@ pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
     let document = document(body)?;
     let body = Value::body(&document);
     if body.node.kind() == Kind::Array {
-        return Ok((PushShape::Many, body.each_indexed(1..=ITEMS_MAX, new_job)?));
+        return Ok((
+            PushShape::Many,
+            body.each_indexed(1..=ITEMS_MAX, |item| NewJobFields.read(item))?,
+        ));
     }
-    Ok((PushShape::One, vec![new_job(body)?]))
+    Ok((PushShape::One, vec![NewJobFields.read(body)?]))
 }
 
 /// Reads the job of one line of NDJSON, of at most 512 KiB; it goes to the queue `default` if it
 /// states none. The caller counts the lines.
 pub fn push_line(line: &[u8]) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
-    job_of_line(&Value::body(&document).fields(&JOB)?, QueueName::parse)
+    job_of_line(&Value::body(&document).fields(NewJobFields::SHAPE)?)
 }
 
 /// The same, for lines that go to `queue` if they state none.
 pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
-    let fields = Value::body(&document).fields(&JOB)?;
-    job_of_line(&fields, |_| Ok(queue.clone()))
+    let fields = Value::body(&document).fields(NewJobFields::SHAPE)?;
+    let mut job = job_of_line(&fields)?;
+    if fields.read(&NewJobFields::queue())?.is_none() {
+        job.queue = queue.clone();
+    }
+    Ok(job)
 }
 
 /// Lines are stored in portions, so no line can name another one of its call.
-fn job_of_line(
-    fields: &Fields<'_, '_, 20>,
-    default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
-) -> Result<NewJob, Refusal> {
-    fields.take("ref", |v| {
-        Err::<(), _>(Refusal::from(FlowRefusal::RefInLine).at(v.at.to_string()))
-    })?;
-    let job = job_of(fields, default_queue)?;
+fn job_of_line<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<NewJob, Refusal> {
+    if let Some(reference) = fields.get("ref") {
+        return Err(Refusal::from(FlowRefusal::RefInLine).at(reference.at.to_string()));
+    }
+    let job = NewJob::of_fields((), fields)?;
     match job.after.iter().position(|entry| matches!(entry.parent, Parent::Item(_))) {
         Some(at) => Err(Refusal::from(FlowRefusal::RefInLine).at(format!("/after/{at}"))),
         None => Ok(job),
@@ -153,126 +218,123 @@ pub fn payload_line(line: &[u8]) -> Result<Json, Refusal> {
     payload.json().ok_or_else(|| BodyRefusal::ValueNotJson { label: label() }.into())
 }
 
-/// Reads a job of a push or of a settle.
-pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
-    job_of(&value.fields(&JOB)?, QueueName::parse)
+/// Checks a kind: short, and without characters that would break a line of a list.
+pub(super) const JOB_KIND: Ruled = Ruled(bounded::kind, NAME_BYTES_MAX);
+
+/// The moment from which a job may run: `run_at` or `delay`.
+struct WhenPart;
+
+impl Part<When> for WhenPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<When, Refusal> {
+        fields.not_both("delay", "run_at")?;
+        Ok(match fields.read(&NewJobFields::delay())? {
+            Some(delay) => When::In(delay),
+            None => fields.read(&NewJobFields::run_at())?.map_or(When::Now, When::At),
+        })
+    }
+    fn check(&self, value: &When, of: &At<'_>) -> Result<(), Refusal> {
+        match value {
+            When::Now => Ok(()),
+            When::At(moment) => NewJobFields::run_at().check(moment, of),
+            When::In(span) => NewJobFields::delay().check(span, of),
+        }
+    }
+    fn write<M: SerializeMap>(&self, value: &When, map: &mut M) -> Result<(), M::Error> {
+        match value {
+            When::Now => Ok(()),
+            When::At(moment) => NewJobFields::run_at().put(moment, map),
+            When::In(span) => NewJobFields::delay().put(span, map),
+        }
+    }
 }
 
-fn job_of(
-    fields: &Fields<'_, '_, 20>,
-    default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
-) -> Result<NewJob, Refusal> {
-    let queue = match fields.take("queue", |v| v.parsed(QueueName::parse))? {
-        Some(queue) => queue,
-        None => default_queue(QUEUE_DEFAULT)?,
-    };
-    fields.not_both("delay", "run_at")?;
-    let when = match fields.take("delay", |v| v.span(Spans::ANY))? {
-        Some(delay) => When::In(delay),
-        None => fields.take("run_at", |v| v.moment())?.map_or(When::Now, When::At),
-    };
-    let after = fields.take("after", after)?.unwrap_or_default();
-    let unique = fields.take("unique", unique)?;
-    parents_stay(&after, unique.as_ref(), &At::Member(&fields.at, "after"))?;
-    Ok(NewJob {
-        id: fields.take("id", |v| v.parsed(JobId::parse))?,
-        queue,
-        kind: fields.take("kind", |v| v.parsed(kind))?.unwrap_or_default(),
-        payload: fields.take("payload", payload)?.unwrap_or_default(),
-        when,
-        priority: fields.take("priority", priority)?.unwrap_or_default(),
-        group: fields.take("group", |v| v.parsed(Group::parse))?,
-        needs: fields.take("needs", |v| needs(v, 0))?,
-        unique,
-        retry: fields.take("retry", retry)?,
-        timeout: fields.take("timeout", |v| v.span(Spans::SOME))?,
-        expires_at: fields.take("expires_at", |v| v.moment())?,
-        retain: fields.take("retain", |v| v.span(Spans::ANY))?,
-        labels: fields.take("labels", labels)?.unwrap_or_default(),
-        after,
-        on_parent_failure: fields.take("on_parent_failure", on_parent_failure)?.unwrap_or_default(),
-        reference: fields.take("ref", |v| v.parsed(Ref::parse))?,
-        flow: fields.take("flow", |v| v.parsed(FlowName::parse))?,
-        traceparent: fields.take("traceparent", |v| v.parsed(TraceParent::parse))?,
-    })
+/// The same in a patch; `null` means now.
+struct PatchWhenPart;
+
+impl Part<Patch<When>> for PatchWhenPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<Patch<When>, Refusal> {
+        fields.not_both("delay", "run_at")?;
+        let delay = fields.read_patch(&JobPatchFields::delay())?;
+        let run_at = fields.read_patch(&JobPatchFields::run_at())?;
+        Ok(match (delay, run_at) {
+            (Patch::Set(delay), _) => Patch::Set(When::In(delay)),
+            (_, Patch::Set(run_at)) => Patch::Set(When::At(run_at)),
+            (Patch::Reset, _) | (_, Patch::Reset) => Patch::Reset,
+            (Patch::Keep, Patch::Keep) => Patch::Keep,
+        })
+    }
+    fn check(&self, value: &Patch<When>, of: &At<'_>) -> Result<(), Refusal> {
+        value.each(|when| WhenPart.check(when, of))
+    }
+    fn write<M: SerializeMap>(&self, value: &Patch<When>, map: &mut M) -> Result<(), M::Error> {
+        match value {
+            Patch::Keep => Ok(()),
+            Patch::Reset | Patch::Set(When::Now) => {
+                JobPatchFields::run_at().put_patch(&Patch::Reset, map)
+            }
+            Patch::Set(when) => WhenPart.write(when, map),
+        }
+    }
+}
+
+/// A job gets its parents once: a push that replaces it cannot give it others.
+fn parents_stay(job: &NewJob, at: &At<'_>) -> Result<(), Refusal> {
+    let replaces = |unique: &Unique| unique.on_conflict == OnConflict::Replace;
+    if !job.after.is_empty() && job.unique.as_ref().is_some_and(replaces) {
+        let because = "\"on_conflict\": \"replace\"".to_owned();
+        let case = BodyRefusal::FieldWithout { name: "after".into(), because };
+        return Err(At::Member(at, "after").refuse(case));
+    }
+    Ok(())
+}
+
+/// Labels of a job.
+pub(super) struct LabelsForm;
+
+impl Form<Labels> for LabelsForm {
+    fn read(&self, value: Value<'_, '_>) -> Result<Labels, Refusal> {
+        let not_labels = |label, noun| BodyRefusal::NotLabels { label, noun };
+        let pairs = value.each_member(not_labels, |key, member| {
+            label_key(key).map_err(|no| member.refuse(no))?;
+            Ok((key.to_owned(), member.short(LABEL_VALUE)?))
+        })?;
+        bounded::labels(pairs.len()).map_err(|no| value.refuse(no))?;
+        Ok(pairs.into_iter().collect())
+    }
+    fn check(&self, value: &Labels, at: &At<'_>) -> Result<(), Refusal> {
+        for (key, text) in value {
+            let at = At::Member(at, key);
+            label_key(key).map_err(|no| at.refuse(no))?;
+            at.text(text, LABEL_VALUE)?;
+        }
+        bounded::labels(value.len()).map_err(|no| at.refuse(no))
+    }
+    fn write<S: Serializer>(&self, value: &Labels, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(value)
+    }
+    fn kind(&self) -> FormKind {
+        FormKind::Map
+    }
 }
 
 /// Reads the changes of `PATCH /v1/jobs/{id}`; `null` resets a field to its default.
 pub fn patch_job(id: &str, body: &[u8]) -> Result<PatchJob, Refusal> {
-    let job = job_path(id)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&PATCH)?;
-    fields.not_both("delay", "run_at")?;
-    let delay = fields.patch("delay", |v| v.span(Spans::ANY).map(When::In))?;
-    let run_at = fields.patch("run_at", |v| v.moment().map(When::At))?;
-    let when = match (delay, run_at) {
-        (Patch::Set(when), _) | (_, Patch::Set(when)) => Patch::Set(when),
-        (Patch::Reset, _) | (_, Patch::Reset) => Patch::Reset,
-        (Patch::Keep, Patch::Keep) => Patch::Keep,
-    };
-    Ok(PatchJob {
-        job,
-        when,
-        priority: fields.patch("priority", priority)?,
-        payload: fields.patch("payload", payload)?,
-        needs: fields.patch("needs", |v| needs(v, 0))?,
-        group: fields.patch("group", |v| v.parsed(Group::parse))?,
-        labels: fields.patch("labels", labels)?,
-        timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
-        expires_at: fields.patch("expires_at", |v| v.moment())?,
-    })
+    PatchJob::of_body((job_path(id)?,), body)
 }
 
 /// Reads the body of `POST /v1/jobs/{id}/retry`: nothing, or `{"finished_at"}`.
 pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
-    let job = job_path(id)?;
-    if is_empty(body) {
-        return Ok(RetryJob { job, finished_at: None });
+    RetryJob::of_optional_body((job_path(id)?,), body)
+}
+
+impl Bounded for Push {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        At::Body.items(self.jobs.len(), 1..=ITEMS_MAX)?;
+        for (index, job) in self.jobs.iter().enumerate() {
+            job.check_body(&At::Body).map_err(|no| no.item(index))?;
+        }
+        Ok(())
     }
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&RETRY_CALL)?;
-    Ok(RetryJob { job, finished_at: fields.take("finished_at", |v| v.moment())? })
 }
 
-pub(super) fn priority(value: Value<'_, '_>) -> Result<i8, Refusal> {
-    value.integer(PRIORITY)
-}
-
-pub(super) fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
-    value.json(PAYLOAD_BYTES_MAX)
-}
-
-/// Checks a kind: short, and without characters that would break a line of a list.
-pub(super) fn kind(text: &str) -> Result<String, Refusal> {
-    bounded::kind(text).map(|()| text.to_owned())
-}
-
-fn unique(value: Value<'_, '_>) -> Result<Unique, Refusal> {
-    let fields = value.fields(&UNIQUE)?;
-    let untils = [("end", Until::End), ("start", Until::Start)];
-    let conflicts = [
-        ("keep", OnConflict::Keep),
-        ("replace", OnConflict::Replace),
-        ("reject", OnConflict::Reject),
-    ];
-    let until = fields.take("until", |v| v.one_of("an end of a unique key", &untils))?;
-    let on_conflict =
-        fields.take("on_conflict", |v| v.one_of("an answer to a conflict", &conflicts))?;
-    Ok(Unique {
-        key: fields.required("key", "\"key\": \"article-42\"")?.parsed(UniqueKey::parse)?,
-        until: until.unwrap_or_default(),
-        hold: fields.take("for", |v| v.span(Spans::ANY))?,
-        on_conflict: on_conflict.unwrap_or_default(),
-        within: fields.take("within", |v| v.span(Spans::ANY))?,
-    })
-}
-
-pub(super) fn labels(value: Value<'_, '_>) -> Result<Labels, Refusal> {
-    let not_labels = |label, noun| BodyRefusal::NotLabels { label, noun };
-    let pairs = value.each_member(not_labels, |key, member| {
-        label_key(key).map_err(|no| member.refuse(no))?;
-        Ok((key.to_owned(), member.short(LABEL_VALUE)?))
-    })?;
-    bounded::labels(pairs.len()).map_err(|no| value.refuse(no))?;
-    Ok(pairs.into_iter().collect())
-}
+bounded_bodies! { PatchJob RetryJob }

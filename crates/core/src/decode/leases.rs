@@ -1,131 +1,260 @@
 //! Lease calls, and calls that keep leases alive.
 
-use super::fields::{Fields, ObjectShape, Value, document};
-use super::needs::needs;
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+
+use super::fields::{Fields, Value};
+use super::forms::{
+    AnyText, Content, Duration, Form, Kind as FormKind, List, Name, Number, Text, Whole, Written,
+};
+use super::needs::Needs;
+use super::object::{Body, Call, Part, Variant, bounded_bodies, object};
 use super::paths::there;
-use crate::bounded::{Spans, needs_leave_no_ttl};
+use crate::at::At;
+use crate::bounded::Spans;
 use crate::bounds::{ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT};
+use crate::job::Need;
 use crate::json::Kind;
 use crate::lease::{ExtendItem, Worker};
 use crate::names::{QueueName, RequestId, WorkerId};
 use crate::refusal::Refusal;
 use crate::requests::{Ask, Extend, Lease};
+use crate::secret::Json;
 use crate::sentences::BodyRefusal;
 use crate::time::Span;
 
-static LEASE: ObjectShape<8> = ObjectShape {
-    what: "a lease call",
-    fields: ["queues", "needs", "max", "wait", "ttl", "worker", "request_id", "place"],
-    answered: &[],
-};
-static WORKER: ObjectShape<4> =
-    ObjectShape { what: "a worker", fields: ["id", "host", "pid", "version"], answered: &[] };
-static EXTEND: ObjectShape<2> =
-    ObjectShape { what: "an extend call", fields: ["leases", "ttl"], answered: &[] };
-static EXTEND_ITEM: ObjectShape<2> =
-    ObjectShape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
-
-/// A caller that gives this id counts as one without an id.
-const ANONYMOUS: &str = "anonymous";
-
-/// The body of `POST /v1/leases`.
-pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
-    let document = document(body)?;
-    lease_call(&Value::body(&document).fields(&LEASE)?)
+object! {
+    LeaseFields "a lease call" "LeaseCall"
+    whole Lease { local: false };
+    rule ttl_fits;
+    variants &[
+        Variant { name: "JobsCall", own: &["queues", "max"], required: &["queues"], says: None },
+        Variant { name: "NeedsCall", own: &["needs"], required: &["needs"], says: None },
+    ];
+    fields {
+        wait: Span = Duration(Spans::WAIT), default,
+            "How long the call waits for the first grant, 0s to 1m; 0s if absent.";
+        ttl: Span = Duration(Spans::ANY), or Span::from_us(TTL_US_DEFAULT),
+            "How long a lease lives without a heartbeat, 1s to 1h; 30s if absent. 0s takes tokens of needs that are only rates, and leaves no lease.";
+        worker: Worker = WorkerName, default,
+            "Who asks, for people to read and never a right; anonymous if absent.";
+        request_id: RequestId = Name(RequestId::parse, Some(RequestId::BYTES_MAX)), optional,
+            "By which the call can be repeated: the same id gets the same leases, and never a second grant, for at least 60s.";
+        place: RequestId = Name(RequestId::parse, Some(RequestId::BYTES_MAX)), optional,
+            "The request_id of an earlier call of the same wait, whose place in line this call keeps.";
+    }
+    part ask: AskPart {
+        queues: Vec<QueueName> = List(1..=QUEUES_MAX, Name(known_queue, Some(QueueName::BYTES_MAX))), optional,
+            "Queues to take jobs from, 1 to 32, tried in this order. Excludes needs.";
+        needs: Vec<Need> = Needs(1), optional, "Limits and pools to hold without a job, 1 to 16. Excludes queues.";
+        max: usize = Number(1..=ITEMS_MAX as i64), optional,
+            "How many jobs are leased at most, 1 to 1,000; 1 if absent. Goes with queues alone.";
+    }
 }
 
-/// Reads the lease call of a settle. It must have a request id: a settle may be repeated, and the repeat must not be
-/// granted more.
-pub(super) fn lease_of_settle(value: Value<'_, '_>) -> Result<Lease, Refusal> {
-    let fields = value.fields(&LEASE)?;
-    fields.required("request_id", "\"request_id\": \"r-1\"")?;
-    lease_call(&fields)
+object! {
+    WorkerFields "a worker" "WorkerProcess"
+    whole Worker;
+    fields {
+        id: Option<WorkerId> = WorkerIdentity, default,
+            "Random for each process, 1 to 256 bytes; anonymous if absent.";
+        host: String = Text(KEY_BYTES_MAX), optional, "The host of the process, at most 256 bytes.";
+        pid: u32 = Whole(0..=u32::MAX as i64), optional, "The id of the process on its host.";
+        version: String = Text(KEY_BYTES_MAX), optional, "The version of the program, at most 256 bytes.";
+    }
 }
 
-fn lease_call(fields: &Fields<'_, '_, 8>) -> Result<Lease, Refusal> {
-    let ask = ask(fields)?;
-    let wait = fields.take("wait", |v| v.span(Spans::WAIT))?.unwrap_or_default();
-    let ttl = fields.take("ttl", |v| ttl(v, &ask))?;
-    Ok(Lease {
-        wait,
-        ttl: ttl.unwrap_or(Span::from_us(TTL_US_DEFAULT)),
-        worker: fields.take("worker", worker)?.unwrap_or_default(),
-        request_id: fields.take("request_id", |v| v.parsed(RequestId::parse))?,
-        place: fields.take("place", |v| v.parsed(RequestId::parse))?,
-        ask,
-        local: false,
-    })
+object! {
+    ExtendFields "an extend call" "ExtendCall"
+    whole Extend;
+    fields {
+        leases: Vec<ExtendItem> = Numbered(0..=ITEMS_MAX, LeaseToExtend), required "\"leases\": [\"LEASE\"]",
+            "Leases to keep alive, at most 1,000: ids, or objects with a progress report.";
+        ttl: Span = Duration(Spans::TTL), optional,
+            "A new ttl for all of them, 1s to 1h; absent, each keeps its own. An extend never shortens a lease.";
+    }
 }
 
-fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
-    fields.not_both("queues", "needs")?;
-    let max = fields.take("max", |v| v.integer::<u32>(1..=ITEMS_MAX as i64))?.unwrap_or(1);
-    if let Some(needs) = fields.take("needs", |v| needs(v, 1))? {
-        if max > 1 {
-            return Err(fields.conflict("max", BodyRefusal::MaxWithNeeds));
+object! {
+    ExtendItemFields "a lease to extend" "LeaseReport"
+    whole ExtendItem;
+    fields {
+        lease: String = AnyText, required "\"lease\": \"LEASE\"", "The id of the lease.";
+        progress: Json = Content(PROGRESS_BYTES_MAX), optional,
+            "What its holder reports, at most 4 KiB; shown with the job until the next report.";
+    }
+}
+
+/// The goods of a lease call: `queues` and `max`, or `needs`.
+struct AskPart;
+
+impl Part<Ask> for AskPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<Ask, Refusal> {
+        fields.not_both("queues", "needs")?;
+        let max = fields.read(&LeaseFields::max())?.unwrap_or(1);
+        if let Some(needs) = fields.read(&LeaseFields::needs())? {
+            if max > 1 {
+                return Err(fields.conflict("max", BodyRefusal::MaxWithNeeds));
+            }
+            return Ok(Ask::Needs(needs));
         }
-        return Ok(Ask::Needs(needs));
+        let example = "\"queues\": [\"crawl\"], or \"needs\": [{\"limit\": \"lock:deploy\"}]";
+        Ok(Ask::Jobs { queues: fields.read_required(&LeaseFields::queues(), example)?, max })
     }
-    let form = "\"queues\": [\"crawl\"], or \"needs\": [{\"limit\": \"lock:deploy\"}]";
-    let queues = fields.required("queues", form)?;
-    let queues = queues.each(1..=QUEUES_MAX, |item| {
-        item.parsed(|text| there(text, QueueName::parse, QueueName::known))
-    })?;
-    Ok(Ask::Jobs { queues, max: max as usize })
+    fn check(&self, value: &Ask, of: &At<'_>) -> Result<(), Refusal> {
+        match value {
+            Ask::Needs(needs) => LeaseFields::needs().check(needs, of),
+            Ask::Jobs { queues, max } => {
+                LeaseFields::queues().check(queues, of)?;
+                LeaseFields::max().check(max, of)
+            }
+        }
+    }
+    fn write<M: SerializeMap>(&self, value: &Ask, map: &mut M) -> Result<(), M::Error> {
+        match value {
+            Ask::Needs(needs) => LeaseFields::needs().put(needs, map),
+            Ask::Jobs { queues, max } => {
+                LeaseFields::queues().put(queues, map)?;
+                LeaseFields::max().put(max, map)
+            }
+        }
+    }
 }
 
-/// Reads a ttl, or `0s` for tokens that leave no lease. Only the state machine knows if the needs
-/// are only rates.
-fn ttl(value: Value<'_, '_>, ask: &Ask) -> Result<Span, Refusal> {
-    let ttl = value.span(Spans::ANY)?;
-    if ttl > Span::ZERO {
-        return value.span(Spans::TTL);
-    }
-    needs_leave_no_ttl(ask, &value.at).map(|()| ttl)
+fn known_queue(text: &str) -> Result<QueueName, Refusal> {
+    there(text, QueueName::parse, QueueName::known)
 }
 
-fn worker(value: Value<'_, '_>) -> Result<Worker, Refusal> {
-    let id = |value: Value<'_, '_>| {
-        if value.node.string().is_some_and(|text| text == ANONYMOUS) {
+/// A ttl of zero is for tokens, which leave no lease. Only the state machine knows if the needs are only rates.
+fn ttl_fits(call: &Lease, of: &At<'_>) -> Result<(), Refusal> {
+    let at = At::Member(of, "ttl");
+    match &call.ask {
+        _ if call.ttl > Span::ZERO => at.span(call.ttl, Spans::TTL),
+        Ask::Needs(_) => Ok(()),
+        Ask::Jobs { .. } => Err(at.refuse(BodyRefusal::TtlWithoutLease)),
+    }
+}
+
+/// The lease call of a settle. It must have a request id: a settle may be repeated, and the repeat must not be granted
+/// more.
+pub(super) struct LeaseOfSettle;
+
+impl Form<Box<Lease>> for LeaseOfSettle {
+    fn read(&self, value: Value<'_, '_>) -> Result<Box<Lease>, Refusal> {
+        let fields = value.fields(LeaseFields::SHAPE)?;
+        fields.required("request_id", "\"request_id\": \"r-1\"")?;
+        Lease::of_fields((), &fields).map(Box::new)
+    }
+    fn check(&self, value: &Box<Lease>, at: &At<'_>) -> Result<(), Refusal> {
+        value.check_body(at)
+    }
+    fn write<S: Serializer>(&self, value: &Box<Lease>, to: S) -> Result<S::Ok, S::Error> {
+        value.write_body(to)
+    }
+    fn kind(&self) -> FormKind {
+        LeaseFields.kind()
+    }
+}
+
+/// The id of a worker; a caller that gives the id `anonymous` counts as one without an id.
+struct WorkerIdentity;
+
+impl Form<Option<WorkerId>> for WorkerIdentity {
+    fn read(&self, value: Value<'_, '_>) -> Result<Option<WorkerId>, Refusal> {
+        if value.node.string().is_some_and(|text| text == "anonymous") {
             return Ok(None);
         }
         value.parsed(WorkerId::parse).map(Some)
-    };
-    match value.node.kind() {
-        Kind::String => Ok(Worker { id: id(value)?, ..Worker::default() }),
-        Kind::Object => {
-            let fields = value.fields(&WORKER)?;
-            Ok(Worker {
-                id: fields.take("id", id)?.flatten(),
-                host: fields.take("host", |v| v.short(KEY_BYTES_MAX))?,
-                pid: fields.take("pid", |v| v.integer(0..=i64::from(u32::MAX)))?,
-                version: fields.take("version", |v| v.short(KEY_BYTES_MAX))?,
-            })
-        }
-        other => Err(value.refuse(BodyRefusal::NotAWorker { noun: other.noun().into() })),
     }
+    fn write<S: Serializer>(&self, value: &Option<WorkerId>, to: S) -> Result<S::Ok, S::Error> {
+        value.serialize(to)
+    }
+    fn kind(&self) -> FormKind {
+        FormKind::Text(Some(WorkerId::BYTES_MAX))
+    }
+}
+
+/// A worker: its id alone, or an object.
+struct WorkerName;
+
+impl Form<Worker> for WorkerName {
+    fn read(&self, value: Value<'_, '_>) -> Result<Worker, Refusal> {
+        match value.node.kind() {
+            Kind::String => Ok(Worker { id: WorkerIdentity.read(value)?, ..Worker::default() }),
+            Kind::Object => WorkerFields.read(value),
+            other => Err(value.refuse(BodyRefusal::NotAWorker { noun: other.noun().into() })),
+        }
+    }
+    fn check(&self, value: &Worker, at: &At<'_>) -> Result<(), Refusal> {
+        value.check_body(at)
+    }
+    fn write<S: Serializer>(&self, value: &Worker, to: S) -> Result<S::Ok, S::Error> {
+        value.write_body(to)
+    }
+    fn kind(&self) -> FormKind {
+        let kinds = vec![WorkerIdentity.kind(), WorkerFields.kind()];
+        FormKind::Alias("WorkerName", Box::new(FormKind::OneOf(kinds)))
+    }
+}
+
+/// A lease to extend: its id alone, or an object with a report.
+struct LeaseToExtend;
+
+impl Form<ExtendItem> for LeaseToExtend {
+    fn read(&self, value: Value<'_, '_>) -> Result<ExtendItem, Refusal> {
+        match value.node.kind() {
+            Kind::String => Ok(ExtendItem { lease: value.string()?.into_owned(), progress: None }),
+            Kind::Object => ExtendItemFields.read(value),
+            other => Err(value.refuse(BodyRefusal::NotALease { noun: other.noun().into() })),
+        }
+    }
+    fn check(&self, value: &ExtendItem, at: &At<'_>) -> Result<(), Refusal> {
+        value.check_body(at)
+    }
+    fn write<S: Serializer>(&self, value: &ExtendItem, to: S) -> Result<S::Ok, S::Error> {
+        match &value.progress {
+            None => to.serialize_str(&value.lease),
+            Some(_) => value.write_body(to),
+        }
+    }
+    fn kind(&self) -> FormKind {
+        let kinds = vec![AnyText.kind(), ExtendItemFields.kind()];
+        FormKind::Alias("ExtendItem", Box::new(FormKind::OneOf(kinds)))
+    }
+}
+
+/// A list whose items have a number in a refusal.
+pub(super) struct Numbered<F>(pub std::ops::RangeInclusive<usize>, pub F);
+
+impl<T, F: Form<T>> Form<Vec<T>> for Numbered<F> {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<T>, Refusal> {
+        value.each_indexed(self.0.clone(), |item| self.1.read(item))
+    }
+    fn check(&self, value: &Vec<T>, at: &At<'_>) -> Result<(), Refusal> {
+        at.items(value.len(), self.0.clone())?;
+        let mut items = value.iter().enumerate();
+        items.try_for_each(|(index, item)| {
+            self.1.check(item, &At::Item(at, index)).map_err(|no| no.item(index))
+        })
+    }
+    fn write<S: Serializer>(&self, value: &Vec<T>, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(Some(value.len()))?;
+        value.iter().try_for_each(|item| list.serialize_element(&Written(item, &self.1)))?;
+        list.end()
+    }
+    fn kind(&self) -> FormKind {
+        FormKind::List(Box::new(self.1.kind()), self.0.clone())
+    }
+}
+
+/// The body of `POST /v1/leases`.
+pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
+    Lease::of_body((), body)
 }
 
 /// Reads the body of `POST /v1/leases/extend`; an empty list is answered with empty lists.
 pub fn extend(body: &[u8]) -> Result<Extend, Refusal> {
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&EXTEND)?;
-    let leases = fields.required("leases", "\"leases\": [\"LEASE\"]")?;
-    Ok(Extend {
-        leases: leases.each_indexed(0..=ITEMS_MAX, extend_item)?,
-        ttl: fields.take("ttl", |v| v.span(Spans::TTL))?,
-    })
+    Extend::of_body((), body)
 }
 
-fn extend_item(value: Value<'_, '_>) -> Result<ExtendItem, Refusal> {
-    match value.node.kind() {
-        Kind::String => Ok(ExtendItem { lease: value.string()?.into_owned(), progress: None }),
-        Kind::Object => {
-            let fields = value.fields(&EXTEND_ITEM)?;
-            let lease = fields.required("lease", "\"lease\": \"LEASE\"")?.string()?.into_owned();
-            let progress = fields.take("progress", |v| v.json(PROGRESS_BYTES_MAX))?;
-            Ok(ExtendItem { lease, progress })
-        }
-        other => Err(value.refuse(BodyRefusal::NotALease { noun: other.noun().into() })),
-    }
-}
+bounded_bodies! { Lease Extend }

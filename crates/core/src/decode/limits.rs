@@ -1,36 +1,53 @@
 //! Settings of limits, their pauses, and observations of work outside.
 
-use super::fields::{ObjectShape, Value, document};
-use super::gauges::gauge_of;
+use super::forms::{Boxed, Duration, Whole};
+use super::gauges::GaugeFields;
 use super::needs::one_limit;
+use super::object::{Body, Call, bounded_bodies, object};
 use super::paths::{limit_path, made_path};
-use super::rates::rate;
-use super::times::{body_later, no_body};
-use crate::bounded::{AMOUNT, Spans};
+use super::rates::RateFields;
+use super::times::no_body;
+use crate::at::At;
+use crate::bounded::{AMOUNT, Bounded, Spans, no_template};
+use crate::gauge::Gauge;
 use crate::names::LimitName;
 use crate::refusal::Refusal;
 use crate::requests::{
     Change, DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
+use crate::settings::Rate;
+use crate::time::Span;
 
-static LIMIT: ObjectShape<5> = ObjectShape {
-    what: "a limit",
-    fields: ["concurrency", "rate", "gap", "quarantine", "gauge"],
-    answered: &[
-        "name",
-        "template",
-        "in_use",
-        "resting",
-        "external",
-        "waiting",
-        "over_limit",
-        "paused_until",
-        "holders",
+object! {
+    LimitFields "a limit" "LimitSettings"
+    answered &[
+        "name", "template", "in_use", "resting", "external", "waiting", "over_limit", "paused_until", "holders",
         "line",
-    ],
-};
-static OBSERVE: ObjectShape<2> =
-    ObjectShape { what: "an observation", fields: ["external", "for"], answered: &[] };
+    ];
+    patch PatchLimit(limit: LimitName);
+    fields {
+        concurrency: u32 = Whole(AMOUNT), nullable,
+            "How many permits there are, 0 to 1,000,000,000; 0 closes the limit for now, null bounds nothing.";
+        rate: Rate = RateFields, nullable, "How many tokens there are in a period; null bounds nothing.";
+        gap: Span = Duration(Spans::ANY), nullable,
+            "How long each permit rests after its release; needs a concurrency. null is no rest.";
+        quarantine: Span = Duration(Spans::ANY), optional,
+            "How long a permit rests after a lease that its holder did not settle; needs a concurrency, 0s by default. The longer of it and gap counts.";
+        gauge: Box<Gauge> = Boxed(GaugeFields), nullable,
+            "Where the server counts permits that are used by work that Tenure does not run; null is no gauge.";
+    }
+}
+
+object! {
+    ObservationFields "an observation" "Observation"
+    call ObserveLimit(limit: LimitName);
+    fields {
+        external: u32 = Whole(AMOUNT), required "\"external\": 3",
+            "How many permits work outside uses now, 0 to 1,000,000,000.";
+        hold as "for": Span = Duration(Spans::ANY), optional,
+            "How long the number holds; absent, until the next observation.";
+    }
+}
 
 /// Reads the body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a `quarantine`
 /// and a `gauge` need a `concurrency`.
@@ -43,17 +60,7 @@ pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
 /// Reads the body of `PATCH /v1/limits/{name}`: the named settings; a `rate` replaces the whole
 /// rate. The state machine checks if the remaining settings bound anything.
 pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
-    let limit = made_path(name, LimitName::parse)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&LIMIT)?;
-    Ok(PatchLimit {
-        limit,
-        concurrency: fields.patch("concurrency", |v| v.integer(AMOUNT))?,
-        rate: fields.patch("rate", rate)?,
-        gap: fields.patch("gap", |v| v.span(Spans::ANY))?,
-        quarantine: fields.patch("quarantine", |v| v.span(Spans::ANY))?,
-        gauge: fields.patch("gauge", |v| gauge_of(v).map(Box::new))?,
-    })
+    PatchLimit::of_body((made_path(name, LimitName::parse)?,), body)
 }
 
 /// Reads the path of `GET /v1/limits/{name}`, which may name a template.
@@ -73,7 +80,7 @@ fn held(name: &str) -> Result<LimitName, Refusal> {
 
 /// The body of `POST /v1/limits/{name}/pause`: `{"for"|"until"}`.
 pub fn pause_limit(name: &str, body: &[u8]) -> Result<PauseLimit, Refusal> {
-    Ok(PauseLimit { limit: held(name)?, until: body_later(body)? })
+    PauseLimit::of_body((held(name)?,), body)
 }
 
 /// Reads the path of `POST /v1/limits/{name}/resume`.
@@ -84,9 +91,28 @@ pub fn resume_limit(name: &str, body: &[u8]) -> Result<ResumeLimit, Refusal> {
 
 /// The body of `POST /v1/limits/{name}/observe`: `{"external", "for"?}`.
 pub fn observe_limit(name: &str, body: &[u8]) -> Result<ObserveLimit, Refusal> {
-    let limit = held(name)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&OBSERVE)?;
-    let external = fields.required("external", "\"external\": 3")?.integer(AMOUNT)?;
-    Ok(ObserveLimit { limit, external, hold: fields.take("for", |v| v.span(Spans::ANY))? })
+    ObserveLimit::of_body((held(name)?,), body)
 }
+
+impl Bounded for PutLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        PatchLimit::from(self).check_body(&At::Body)?;
+        self.check()
+    }
+}
+
+impl Bounded for PauseLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        no_template(&self.limit).map_err(|no| no.at("/path/name"))?;
+        self.check_body(&At::Body)
+    }
+}
+
+impl Bounded for ObserveLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        no_template(&self.limit).map_err(|no| no.at("/path/name"))?;
+        self.check_body(&At::Body)
+    }
+}
+
+bounded_bodies! { PatchLimit }

@@ -1,64 +1,110 @@
 //! Calls on all jobs that match a filter.
 
-use super::fields::{ObjectShape, Value, document};
-use super::jobs::kind;
+use serde::Serializer;
+
+use super::fields::Value;
+use super::forms::{Form, Kind, Name, Number, Ruled, Time};
+use super::jobs::JOB_KIND;
+use super::object::{Call, bounded_bodies, object};
 use super::query::{cursor, error_part, label, states};
-use crate::bounds::LIST_MAX;
+use crate::at::At;
+use crate::bounded::PAGE;
+use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX};
+use crate::job::JobState;
 use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{CancelJobs, DeleteJobs, JobFilter, RetryJobs, must_say_something};
+use crate::sentences::ValueRefusal;
+use crate::time::Moment;
 
-static MANY: ObjectShape<11> = ObjectShape {
-    what: "a call on many jobs",
-    fields: [
-        "queue",
-        "state",
-        "kind",
-        "label",
-        "error",
-        "finished_after",
-        "finished_before",
-        "flow",
-        "schedule",
-        "max",
-        "cursor",
-    ],
-    answered: &["done", "more", "next"],
-};
+object! {
+    ManyFields "a call on many jobs" "JobFilter"
+    answered &["done", "more", "next"];
+    call CancelJobs();
+    call RetryJobs();
+    call DeleteJobs();
+    fields {
+        max: usize = Number(PAGE), or LIST_MAX,
+            "How many jobs one call changes at most, 1 to 1,000; 1,000 if absent.";
+        cursor: String = Name(cursor, None), optional,
+            "The next of the answer before, to go on where that call stopped.";
+    }
+    flat filter: JobFilter {
+        queue: QueueName = Name(QueueName::parse, Some(QueueName::BYTES_MAX)), optional, "Jobs of this queue.";
+        states as "state": Vec<JobState> = States, default,
+            "Jobs in one of these states, separated by commas, such as ready,blocked.";
+        kind: String = JOB_KIND, optional, "Jobs of this kind; an empty text names those without one.";
+        label: (String, String) = Label, optional,
+            "Jobs with this label, written KEY:VALUE and split at the last colon.";
+        error: String = Ruled(|text| error_part(text).map(drop), ERROR_BYTES_MAX), optional,
+            "Jobs whose last error contains this text, letter by letter; at most 8 KiB.";
+        finished_after: Moment = Time, optional, "Jobs that ended at this moment or later.";
+        finished_before: Moment = Time, optional, "Jobs that ended before this moment.";
+        flow: FlowName = Name(FlowName::known, Some(FlowName::BYTES_MAX)), optional, "Jobs of this flow.";
+        schedule: ScheduleId = Name(ScheduleId::known, Some(ScheduleId::BYTES_MAX)), optional,
+            "Jobs that this schedule made; looked for in at most 10,000 jobs.";
+    }
+}
+
+/// States in the form of a query: `ready,blocked`.
+struct States;
+
+impl Form<Vec<JobState>> for States {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<JobState>, Refusal> {
+        value.parsed(states)
+    }
+    fn write<S: Serializer>(&self, value: &Vec<JobState>, to: S) -> Result<S::Ok, S::Error> {
+        let words: Vec<&str> = value.iter().map(|state| state.as_str()).collect();
+        to.serialize_str(&words.join(","))
+    }
+    fn kind(&self) -> Kind {
+        Kind::Text(None)
+    }
+}
+
+/// A label in the form of a query: `KEY:VALUE`.
+struct Label;
+
+impl Form<(String, String)> for Label {
+    fn read(&self, value: Value<'_, '_>) -> Result<(String, String), Refusal> {
+        value.parsed(label)
+    }
+    fn check(&self, (key, value): &(String, String), at: &At<'_>) -> Result<(), Refusal> {
+        if key.is_empty() || value.contains(':') {
+            // In the form KEY:VALUE it would be read as another label.
+            return Err(at.refuse(ValueRefusal::LabelValueColon));
+        }
+        Ok(())
+    }
+    fn write<S: Serializer>(
+        &self,
+        (key, value): &(String, String),
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{key}:{value}"))
+    }
+    fn kind(&self) -> Kind {
+        Kind::Text(None)
+    }
+}
 
 /// The body of `POST /v1/jobs/cancel`.
 pub fn cancel_jobs(body: &[u8]) -> Result<CancelJobs, Refusal> {
-    many(body).map(|(filter, max, cursor)| CancelJobs { filter, max, cursor })
+    let call = CancelJobs::of_body((), body)?;
+    must_say_something(&call.filter).map(|()| call)
 }
 
 /// The body of `POST /v1/jobs/retry`.
 pub fn retry_jobs(body: &[u8]) -> Result<RetryJobs, Refusal> {
-    many(body).map(|(filter, max, cursor)| RetryJobs { filter, max, cursor })
+    let call = RetryJobs::of_body((), body)?;
+    must_say_something(&call.filter).map(|()| call)
 }
 
 /// The body of `POST /v1/jobs/delete`.
 pub fn delete_jobs(body: &[u8]) -> Result<DeleteJobs, Refusal> {
-    many(body).map(|(filter, max, cursor)| DeleteJobs { filter, max, cursor })
+    let call = DeleteJobs::of_body((), body)?;
+    must_say_something(&call.filter).map(|()| call)
 }
 
-/// `state` and `label` have the same form as in a query: `"ready,blocked"`, `"k:v"`.
-fn many(body: &[u8]) -> Result<(JobFilter, usize, Option<String>), Refusal> {
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&MANY)?;
-    let filter = JobFilter {
-        queue: fields.take("queue", |v| v.parsed(QueueName::parse))?,
-        states: fields.take("state", |v| v.parsed(states))?.unwrap_or_default(),
-        kind: fields.take("kind", |v| v.parsed(kind))?,
-        label: fields.take("label", |v| v.parsed(label))?,
-        error: fields.take("error", |v| v.parsed(error_part))?,
-        finished_after: fields.take("finished_after", |v| v.moment())?,
-        finished_before: fields.take("finished_before", |v| v.moment())?,
-        flow: fields.take("flow", |v| v.parsed(FlowName::known))?,
-        schedule: fields.take("schedule", |v| v.parsed(ScheduleId::known))?,
-    };
-    let max: u32 =
-        fields.take("max", |v| v.integer(1..=LIST_MAX as i64))?.unwrap_or(LIST_MAX as u32);
-    let cursor = fields.take("cursor", |v| v.parsed(cursor))?;
-    must_say_something(&filter)?;
-    Ok((filter, max as usize, cursor))
-}
+// An empty filter is refused where the call is run.
+bounded_bodies! { CancelJobs RetryJobs DeleteJobs }

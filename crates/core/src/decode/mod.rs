@@ -18,6 +18,7 @@
 
 mod fields;
 mod flows;
+mod forms;
 mod gauges;
 mod jobs;
 mod leases;
@@ -26,6 +27,8 @@ mod lines;
 mod many;
 mod nearest;
 mod needs;
+mod object;
+mod objects;
 pub mod parameters;
 mod paths;
 mod pools;
@@ -43,6 +46,7 @@ mod timing;
 mod together;
 mod words;
 
+pub use forms::Kind;
 pub use gauges::gauge;
 pub use jobs::*;
 pub use leases::*;
@@ -51,6 +55,8 @@ pub use lines::{LineRead, Lines, line_too_long};
 pub use many::*;
 pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};
+pub use object::{AsBody, Body, FieldSpec, ObjectSpec, Presence, Variant};
+pub use objects::objects;
 pub use paths::*;
 pub use pools::*;
 pub use query::*;

@@ -2,69 +2,178 @@
 
 use std::borrow::Cow;
 
-use super::fields::{ObjectShape, Value};
+use serde::{Serialize, Serializer};
+
+use super::fields::Value;
+use super::forms::{Form, Kind, List, Name, Whole};
+use super::object::{Variant, object};
 use super::words::{integer, phrases};
 use crate::at::At;
-use crate::bounded::{self, AMOUNT, COUNT, need_count};
+use crate::bounded::{AMOUNT, COUNT, no_template};
 use crate::bounds::{COUNT_MAX, NEEDS_MAX};
 use crate::job::Need;
 use crate::json::Document;
 use crate::names::{LimitName, PoolName, ResourceId, Tag};
 use crate::refusal::Refusal;
-use crate::sentences::{NeedRefusal, cut};
+use crate::sentences::{BodyRefusal, NeedRefusal, cut};
 
-static NEED: ObjectShape<8> = ObjectShape {
-    what: "a need",
-    fields: ["limit", "weight", "cost", "pool", "tag", "prefer", "id", "count"],
-    answered: &[],
-};
+object! {
+    NeedFields "a need" "Need"
+    variants &[
+        Variant { name: "LimitNeed", own: &["limit", "weight", "cost"], required: &["limit"], says: None },
+        Variant {
+            name: "PoolNeed",
+            own: &["pool", "tag", "prefer", "id", "count"],
+            required: &["pool"],
+            says: None,
+        },
+    ];
+    fields {
+        limit: LimitName = HeldLimit, optional, "The limit that is held, never a template. Excludes pool.";
+        weight: u32 = Whole(COUNT), optional,
+            "How many permits of the limit are held, 1 to 1,000,000,000; 1 if absent.";
+        cost: u32 = Whole(AMOUNT), optional, "How many rate tokens are taken, 0 to 1,000,000,000; 1 if absent.";
+        pool: PoolName = Name(PoolName::parse, Some(PoolName::BYTES_MAX)), optional,
+            "The pool of which resources are held. Excludes limit.";
+        tag: Tag = Name(Tag::parse, Some(Tag::BYTES_MAX)), optional, "Only resources with this tag.";
+        prefer: ResourceId = Name(ResourceId::parse, Some(ResourceId::BYTES_MAX)), optional,
+            "The id of the resource that is taken if it is free.";
+        id: ResourceId = Name(ResourceId::parse, Some(ResourceId::BYTES_MAX)), optional,
+            "The id of the only resource that will do.";
+        count: u32 = Whole(COUNT), optional, "How many different resources are held, 1 or more; 1 if absent.";
+    }
+}
 
-const FORM: &str = "\"limit\" or \"pool\": a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
+const EXAMPLE: &str = "\"limit\" or \"pool\": a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
 
-/// Reads the needs of a job, a queue or a caller: at most 16, each name once.
-pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Refusal> {
-    let needs = value.each(least..=NEEDS_MAX, need)?;
-    needs_distinct(&needs).map_err(|no| no.below(&value.at.to_string()))?;
-    Ok(needs)
+impl Form<Need> for NeedFields {
+    fn read(&self, value: Value<'_, '_>) -> Result<Need, Refusal> {
+        let fields = value.fields(Self::SHAPE)?;
+        fields.not_both("limit", "pool")?;
+        if let Some(limit) = fields.read(&Self::limit())? {
+            fields.none_of(&["tag", "prefer", "id", "count"], "\"limit\"")?;
+            let weight = fields.read(&Self::weight())?.unwrap_or(1);
+            let cost = fields.read(&Self::cost())?.unwrap_or(1);
+            return Ok(Need::Limit { limit, weight, cost });
+        }
+        let Some(pool) = fields.read(&Self::pool())? else {
+            return Err(fields.missing("limit", EXAMPLE));
+        };
+        fields.none_of(&["weight", "cost"], "\"pool\"")?;
+        let tag = fields.read(&Self::tag())?;
+        let prefer = fields.read(&Self::prefer())?;
+        let id = fields.read(&Self::id())?;
+        let count = fields.read(&Self::count())?.unwrap_or(1);
+        one_of_id(id.is_some(), count, &fields.at)?;
+        Ok(Need::Pool { pool, tag, prefer, id, count })
+    }
+    fn check(&self, value: &Need, at: &At<'_>) -> Result<(), Refusal> {
+        match value {
+            Need::Limit { limit, weight, cost } => {
+                Self::limit().check(limit, at)?;
+                Self::weight().check(weight, at)?;
+                Self::cost().check(cost, at)
+            }
+            Need::Pool { id, count, pool: _, tag: _, prefer: _ } => {
+                Self::count().check(count, at)?;
+                one_of_id(id.is_some(), *count, at)
+            }
+        }
+    }
+    fn write<S: Serializer>(&self, value: &Need, to: S) -> Result<S::Ok, S::Error> {
+        value.serialize(to)
+    }
+    fn kind(&self) -> Kind {
+        Kind::Object("Need")
+    }
+}
+
+/// A need with an id names one resource, so its count must be 1.
+fn one_of_id(has_id: bool, count: u32, of: &At<'_>) -> Result<(), Refusal> {
+    if has_id && count > 1 {
+        return Err(At::Member(of, "count").refuse(BodyRefusal::CountWithId));
+    }
+    Ok(())
+}
+
+/// The needs of a job, a queue or a caller: this many at least, at most 16, each name once.
+pub(super) struct Needs(pub usize);
+
+impl Needs {
+    fn list(&self) -> List<NeedFields> {
+        List(self.0..=NEEDS_MAX, NeedFields)
+    }
+}
+
+impl Form<Vec<Need>> for Needs {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<Need>, Refusal> {
+        let needs: Vec<Need> = self.list().read(value)?;
+        needs_distinct(&needs).map_err(|no| no.below(&value.at.to_string()))?;
+        Ok(needs)
+    }
+    fn check(&self, value: &Vec<Need>, at: &At<'_>) -> Result<(), Refusal> {
+        self.list().check(value, at)?;
+        needs_distinct(value).map_err(|no| no.below(&at.to_string()))
+    }
+    fn write<S: Serializer>(&self, value: &Vec<Need>, to: S) -> Result<S::Ok, S::Error> {
+        value.serialize(to)
+    }
+    fn kind(&self) -> Kind {
+        Form::<Vec<Need>>::kind(&self.list())
+    }
 }
 
 /// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
 pub fn needs_distinct(needs: &[Need]) -> Result<(), Refusal> {
-    bounded::distinct(needs)
-}
-
-fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
-    let fields = value.fields(&NEED)?;
-    fields.not_both("limit", "pool")?;
-    if let Some(limit) = fields.take("limit", |v| v.parsed(one_limit))? {
-        fields.none_of(&["tag", "prefer", "id", "count"], "\"limit\"")?;
-        let weight = fields.take("weight", |v| v.integer(COUNT))?.unwrap_or(1);
-        let cost = fields.take("cost", |v| v.integer(AMOUNT))?.unwrap_or(1);
-        return Ok(Need::Limit { limit, weight, cost });
+    for (index, need) in needs.iter().enumerate() {
+        let same = |other: &Need| match (need, other) {
+            (Need::Limit { limit: a, .. }, Need::Limit { limit: b, .. }) => a == b,
+            (Need::Pool { pool: a, .. }, Need::Pool { pool: b, .. }) => a == b,
+            (Need::Limit { .. }, Need::Pool { .. }) | (Need::Pool { .. }, Need::Limit { .. }) => {
+                false
+            }
+        };
+        if needs[..index].iter().any(same) {
+            let no: Refusal = match need {
+                Need::Limit { limit, .. } => NeedRefusal::LimitTwice { limit: limit.clone() },
+                Need::Pool { pool, .. } => NeedRefusal::PoolTwice { pool: pool.clone() },
+            }
+            .into();
+            return Err(no.at(format!("/{index}")));
+        }
     }
-    let Some(pool) = fields.take("pool", |v| v.parsed(PoolName::parse))? else {
-        return Err(fields.missing("limit", FORM));
-    };
-    fields.none_of(&["weight", "cost"], "\"pool\"")?;
-    let tag = fields.take("tag", |v| v.parsed(Tag::parse))?;
-    let prefer = fields.take("prefer", |v| v.parsed(ResourceId::parse))?;
-    let id = fields.take("id", |v| v.parsed(ResourceId::parse))?;
-    let count = fields.take("count", |v| v.integer(COUNT))?.unwrap_or(1);
-    need_count(id.is_some(), count, &At::Member(&fields.at, "count"))?;
-    Ok(Need::Pool { pool, tag, prefer, id, count })
+    Ok(())
 }
 
 /// A limit that can be held, so no template.
+pub(super) struct HeldLimit;
+
+impl Form<LimitName> for HeldLimit {
+    fn read(&self, value: Value<'_, '_>) -> Result<LimitName, Refusal> {
+        value.parsed(one_limit)
+    }
+    fn check(&self, value: &LimitName, at: &At<'_>) -> Result<(), Refusal> {
+        at.here(no_template(value))
+    }
+    fn write<S: Serializer>(&self, value: &LimitName, to: S) -> Result<S::Ok, S::Error> {
+        value.serialize(to)
+    }
+    fn kind(&self) -> Kind {
+        Kind::Text(Some(LimitName::BYTES_MAX))
+    }
+}
+
+/// Reads the name of a limit that can be held.
 pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
     let limit = LimitName::parse(text)?;
-    bounded::one_of_needs(&limit)?;
+    no_template(&limit)?;
     Ok(limit)
 }
 
 /// Reads one need in JSON, for the command line.
 pub fn one_need_of_json(text: &str) -> Result<Need, Refusal> {
     let document = Document::parse(text.as_bytes()).map_err(|bad| bad.refusal_of("the need"))?;
-    need(Value::body(&document))
+    NeedFields.read(Value::body(&document))
 }
 
 /// Reads one need of the command line: `limit:NAME[,weight=N][,cost=N]`,

@@ -1,11 +1,12 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
-use super::jobs::kind;
+use super::object::Body;
 use super::parameters;
 use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, phrases, span};
 use crate::at::escaped;
-use crate::bounded::{PAGE, Spans, VERSION, short};
+use crate::bounded::queries::{self, QUERY};
+use crate::bounded::{self, Bounded, PAGE, Spans, VERSION, short};
 use crate::bounds::ERROR_BYTES_MAX;
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
@@ -99,6 +100,11 @@ pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(ValueRefusal::NotALabel { shown: cut(text) }.into()),
     }
+}
+
+/// Reads the kind of a job.
+fn kind(text: &str) -> Result<String, Refusal> {
+    bounded::kind(text).map(|()| text.to_owned())
 }
 
 /// Reads a part of an error: at most as long as a stored error.
@@ -324,4 +330,11 @@ pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
     };
     let (meant, version) = meant_and_version(&query)?;
     Ok((owner, meant, version))
+}
+
+impl Bounded for ListJobs {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        self.filter.check_body(&QUERY)?;
+        queries::page(self.page.max, &QUERY)
+    }
 }

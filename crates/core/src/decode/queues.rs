@@ -1,31 +1,71 @@
 //! Settings of queues, and their pauses.
 
-use super::fields::{ObjectShape, Value, document};
-use super::needs::needs;
+use std::collections::BTreeMap;
+
+use serde::Serializer;
+
+use super::fields::Value;
+use super::forms::{Duration, Flag, Form, Kind, Whole};
+use super::needs::Needs;
+use super::object::{Body, Call, bounded_bodies, object};
 use super::paths::{made_path, queue_path};
-use super::retry::retry;
-use super::times::body_later_optional;
-use crate::bounded::{AMOUNT, SHARES, Spans};
+use super::retry::RetryFields;
+use crate::at::At;
+use crate::bounded::{AMOUNT, Bounded, SHARES, Spans};
+use crate::job::{Need, Retry};
 use crate::names::{Group, QueueName};
 use crate::refusal::Refusal;
 use crate::requests::{Change, PatchQueue, PauseQueue, PutQueue};
 use crate::sentences::BodyRefusal;
-use std::collections::BTreeMap;
+use crate::time::Span;
 
-static QUEUE: ObjectShape<8> = ObjectShape {
-    what: "a queue",
-    fields: [
-        "needs",
-        "retry",
-        "timeout",
-        "retain",
-        "max_waiting",
-        "lost_delay",
-        "shares",
-        "show_payload",
-    ],
-    answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],
-};
+object! {
+    QueueFields "a queue" "QueueSettings"
+    answered &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"];
+    patch PatchQueue(queue: QueueName);
+    fields {
+        needs: Vec<Need> = Needs(0), optional,
+            "Needs of a pushed job that states none, at most 16. {payload.FIELD} in the name of a limit is filled in from its payload.";
+        retry: Retry = RetryFields, nullable,
+            "The retry of a pushed job that states none; null is the default retry.";
+        timeout: Span = Duration(Spans::SOME), nullable,
+            "The timeout of a pushed job that states none; null is no timeout.";
+        retain: Span = Duration(Spans::ANY), nullable,
+            "How long a finished job is kept that states no retain; null decides by its end: 1h, or 7d if it failed.";
+        max_waiting: u32 = Whole(AMOUNT), nullable,
+            "Most jobs that may wait, 0 to 1,000,000,000; pushes beyond it are refused as queue_full. null is no bound.";
+        lost_delay: Span = Duration(Spans::ANY), nullable,
+            "How long a job waits after its worker was lost; null is 2s, doubled for each further loss in a row, at most 1m.";
+        shares: BTreeMap<Group, u32> = Shares, optional,
+            "How many turns each group gets, 1 to 1,000 by the name of the group; 1 for a group that is not named.";
+        show_payload: bool = Flag, optional,
+            "Whether lists of the dashboard show one line of each payload; true unless it is set.";
+    }
+}
+
+/// Turns of the groups of a queue.
+struct Shares;
+
+impl Form<BTreeMap<Group, u32>> for Shares {
+    fn read(&self, value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
+        let not_shares = |label, noun| BodyRefusal::NotShares { label, noun };
+        let pairs = value.each_member(not_shares, |key, member| {
+            let group = Group::parse(key).map_err(|no| no.at(member.at.to_string()))?;
+            Ok((group, member.integer(SHARES)?))
+        })?;
+        Ok(pairs.into_iter().collect())
+    }
+    fn check(&self, value: &BTreeMap<Group, u32>, at: &At<'_>) -> Result<(), Refusal> {
+        let mut shares = value.iter();
+        shares.try_for_each(|(group, turns)| At::Member(at, group.as_str()).number(*turns, SHARES))
+    }
+    fn write<S: Serializer>(&self, value: &BTreeMap<Group, u32>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(value)
+    }
+    fn kind(&self) -> Kind {
+        Kind::Map
+    }
+}
 
 /// Reads the body of `PUT /v1/queues/{name}`: all settings; an absent one has its default.
 pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
@@ -34,32 +74,18 @@ pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
 
 /// Reads the body of `PATCH /v1/queues/{name}`: the named settings; `null` resets one to its default.
 pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
-    let queue = made_path(name, QueueName::parse)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&QUEUE)?;
-    Ok(PatchQueue {
-        queue,
-        needs: fields.patch("needs", |v| needs(v, 0))?,
-        retry: fields.patch("retry", retry)?,
-        timeout: fields.patch("timeout", |v| v.span(Spans::SOME))?,
-        retain: fields.patch("retain", |v| v.span(Spans::ANY))?,
-        max_waiting: fields.patch("max_waiting", |v| v.integer(AMOUNT))?,
-        lost_delay: fields.patch("lost_delay", |v| v.span(Spans::ANY))?,
-        shares: fields.patch("shares", shares)?,
-        show_payload: fields.patch("show_payload", |v| v.boolean())?,
-    })
-}
-
-fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
-    let not_shares = |label, noun| BodyRefusal::NotShares { label, noun };
-    let pairs = value.each_member(not_shares, |key, member| {
-        let group = Group::parse(key).map_err(|no| no.at(member.at.to_string()))?;
-        Ok((group, member.integer(SHARES)?))
-    })?;
-    Ok(pairs.into_iter().collect())
+    PatchQueue::of_body((made_path(name, QueueName::parse)?,), body)
 }
 
 /// Reads the body of `POST /v1/queues/{name}/pause`: nothing, or `{"for"|"until"}`.
 pub fn pause_queue(name: &str, body: &[u8]) -> Result<PauseQueue, Refusal> {
-    Ok(PauseQueue { queue: queue_path(name)?, until: body_later_optional(body)? })
+    PauseQueue::of_optional_body((queue_path(name)?,), body)
 }
+
+impl Bounded for PutQueue {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        PatchQueue::from(self).check_body(&At::Body)
+    }
+}
+
+bounded_bodies! { PatchQueue }

@@ -1,32 +1,86 @@
 //! Resources of a pool: whole sets, additions, and calls on one resource. Their data is taken as it
 //! was sent, and no refusal repeats it.
 
-use super::fields::{self, ObjectShape, Value, document, is_empty};
+use serde::Serializer;
+
+use super::fields::{self, Value, document};
+use super::forms::{Content, Form, Kind as FormKind, List, Name, Text, Whole};
 use super::lines::{LineRead, read_line, read_lines};
+use super::object::{Body, Call, bounded_bodies, object};
 use super::paths::{ResourcePath, pool_path, resource_path};
 use super::query::sync_query;
-use super::times::body_later;
 use crate::at::At;
-use crate::bounded::{COUNT, SetIds};
+use crate::bounded::{Bounded, COUNT, SetIds};
 use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
 use crate::json::Kind;
-use crate::names::{ResourceId, Tag};
+use crate::names::{PoolName, ResourceId, Tag};
 use crate::refusal::Refusal;
 use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace};
 use crate::settings::NewResource;
 
-const ANSWERED: &[&str] =
-    &["state", "reason", "in_use", "until", "retiring", "holders", "uses", "last_used_at"];
-static RESOURCE: ObjectShape<4> =
-    ObjectShape { what: "a resource", fields: ["id", "data", "tags", "slots"], answered: ANSWERED };
-static PATCH: ObjectShape<3> = ObjectShape {
-    what: "a patch of a resource",
-    fields: ["data", "tags", "slots"],
-    answered: &["id", "state", "reason", "in_use", "until", "retiring", "holders", "uses"],
-};
-static BAN: ObjectShape<1> = ObjectShape { what: "a ban", fields: ["reason"], answered: &[] };
+object! {
+    ResourceFields "a resource" "NewResource"
+    answered &["state", "reason", "in_use", "until", "retiring", "holders", "uses", "last_used_at"];
+    whole NewResource;
+    fields {
+        id: ResourceId = Name(ResourceId::parse, Some(ResourceId::BYTES_MAX)), required "\"id\": \"13800000000\"",
+            "The id of the resource, 1 to 256 bytes; it must not stand twice in a whole set.";
+        data: Json = Content(RESOURCE_DATA_BYTES_MAX), default,
+            "What its holder gets and nobody else is shown: any JSON, at most 64 KiB; null if absent.";
+        tags: Vec<Tag> = Tags, default, "Words by which a need asks for it, at most 16.";
+        slots: u32 = Whole(COUNT), or 1,
+            "How many leases may hold it at once, 1 to 1,000,000,000; 1 if absent.";
+    }
+}
+
+object! {
+    ResourcePatchFields "a patch of a resource" "ResourcePatch"
+    answered &["id", "state", "reason", "in_use", "until", "retiring", "holders", "uses"];
+    patch PatchResource(pool: PoolName, resource: ResourceId);
+    fields {
+        data: Json = Content(RESOURCE_DATA_BYTES_MAX), nullable,
+            "The new data, at most 64 KiB, for the next lease; null is null.";
+        tags: Vec<Tag> = Tags, nullable,
+            "The new tags, at most 16, which replace all of the old ones; null is none.";
+        slots: u32 = Whole(COUNT), nullable, "The new number of leases that may hold it at once; null is 1.";
+    }
+}
+
+object! {
+    BanFields "a ban" "Ban"
+    call BanResource(pool: PoolName, resource: ResourceId);
+    fields {
+        reason: String = Text(ERROR_BYTES_MAX), optional, "Why it is banned, for people; at most 8 KiB.";
+    }
+}
+
+/// At most 16 tags; a repeated tag counts once.
+struct Tags;
+
+const TAG_LIST: List<Name<Tag>> = List(0..=TAGS_MAX, Name(Tag::parse, Some(Tag::BYTES_MAX)));
+
+impl Form<Vec<Tag>> for Tags {
+    fn read(&self, value: Value<'_, '_>) -> Result<Vec<Tag>, Refusal> {
+        let mut tags: Vec<Tag> = Vec::new();
+        for tag in TAG_LIST.read(value)? {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        Ok(tags)
+    }
+    fn check(&self, value: &Vec<Tag>, at: &At<'_>) -> Result<(), Refusal> {
+        TAG_LIST.check(value, at)
+    }
+    fn write<S: Serializer>(&self, value: &Vec<Tag>, to: S) -> Result<S::Ok, S::Error> {
+        TAG_LIST.write(value, to)
+    }
+    fn kind(&self) -> FormKind {
+        Form::<Vec<Tag>>::kind(&TAG_LIST)
+    }
+}
 
 /// Reads `PUT /v1/pools/{name}/resources` with an array of any length, the whole set.
 pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
@@ -42,7 +96,7 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     }
     let (mut ids, mut index) = (SetIds::default(), 0);
     let resources = body.each_indexed(0..=usize::MAX, |item| {
-        let one = resource(item)?;
+        let one = ResourceFields.read(item)?;
         ids.once(one.id.clone(), SetPlace::Item(index), &At::Member(&item.at, "id"))?;
         index += 1;
         Ok(one)
@@ -67,8 +121,8 @@ pub fn add_resources(name: &str, body: &[u8]) -> Result<AddResources, Refusal> {
     let document = document(body)?;
     let body = Value::body(&document);
     let resources = match body.node.kind() {
-        Kind::Array => body.each_indexed(1..=ITEMS_MAX, resource)?,
-        _ => vec![resource(body)?],
+        Kind::Array => body.each_indexed(1..=ITEMS_MAX, |item| ResourceFields.read(item))?,
+        _ => vec![ResourceFields.read(body)?],
     };
     Ok(AddResources { pool, resources })
 }
@@ -89,7 +143,7 @@ pub fn add_resources_from_lines(
 /// Reads one line of NDJSON, of at most 512 KiB. The caller counts the lines.
 pub fn resource_line(line: &[u8]) -> Result<NewResource, Refusal> {
     let document = fields::line(line)?;
-    resource(Value::body(&document))
+    ResourceFields.read(Value::body(&document))
 }
 
 /// Reads a whole set in NDJSON, and keeps its ids to refuse repeats.
@@ -115,64 +169,44 @@ impl ResourceLines {
         read_lines(body, |line| self.read(line))
     }
 }
-
-fn resource(value: Value<'_, '_>) -> Result<NewResource, Refusal> {
-    let fields = value.fields(&RESOURCE)?;
-    Ok(NewResource {
-        id: fields.required("id", "\"id\": \"13800000000\"")?.parsed(ResourceId::parse)?,
-        data: fields.take("data", data)?.unwrap_or_default(),
-        tags: fields.take("tags", tags)?.unwrap_or_default(),
-        slots: fields.take("slots", slots)?.unwrap_or(1),
-    })
-}
-
-fn data(value: Value<'_, '_>) -> Result<Json, Refusal> {
-    value.json(RESOURCE_DATA_BYTES_MAX)
-}
-
-fn slots(value: Value<'_, '_>) -> Result<u32, Refusal> {
-    value.integer(COUNT)
-}
-
-/// Reads at most 16 tags; a repeated tag counts once.
-fn tags(value: Value<'_, '_>) -> Result<Vec<Tag>, Refusal> {
-    let mut tags: Vec<Tag> = Vec::new();
-    for tag in value.each(0..=TAGS_MAX, |item| item.parsed(Tag::parse))? {
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
-    Ok(tags)
-}
-
 /// Reads the body of `PATCH /v1/pools/{name}/resources/{id}`; `null` resets a field to its default.
 pub fn patch_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<PatchResource, Refusal> {
-    let (pool, resource) = resource_path(path)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&PATCH)?;
-    Ok(PatchResource {
-        pool,
-        resource,
-        data: fields.patch("data", data)?,
-        tags: fields.patch("tags", tags)?,
-        slots: fields.patch("slots", slots)?,
-    })
+    PatchResource::of_body(resource_path(path)?, body)
 }
 
 /// Reads the body of `POST …/resources/{id}/cool`: `{"for"|"until"}`.
 pub fn cool_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<CoolResource, Refusal> {
-    let (pool, resource) = resource_path(path)?;
-    Ok(CoolResource { pool, resource, until: body_later(body)? })
+    CoolResource::of_body(resource_path(path)?, body)
 }
 
 /// Reads the body of `POST …/resources/{id}/ban`: nothing, or `{"reason"}`.
 pub fn ban_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<BanResource, Refusal> {
-    let (pool, resource) = resource_path(path)?;
-    if is_empty(body) {
-        return Ok(BanResource { pool, resource, reason: None });
-    }
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&BAN)?;
-    let reason = fields.take("reason", |v| v.short(ERROR_BYTES_MAX))?;
-    Ok(BanResource { pool, resource, reason })
+    BanResource::of_optional_body(resource_path(path)?, body)
 }
+
+impl Bounded for SyncResources {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let mut ids = SetIds::default();
+        for (index, one) in self.resources.iter().enumerate() {
+            let at = At::Item(&At::Body, index);
+            let once = ids.once(&one.id, SetPlace::Item(index), &At::Member(&at, "id"));
+            once.and_then(|()| one.check_body(&at)).map_err(|no| no.item(index))?;
+        }
+        Ok(())
+    }
+}
+
+impl Bounded for AddResources {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let (sent, most) = (self.resources.len(), ITEMS_MAX);
+        if !(1..=most).contains(&sent) {
+            return Err(At::Body.refuse(BodyRefusal::ResourcesOutside { sent, most }));
+        }
+        for (index, one) in self.resources.iter().enumerate() {
+            one.check_body(&At::Item(&At::Body, index)).map_err(|no| no.item(index))?;
+        }
+        Ok(())
+    }
+}
+
+bounded_bodies! { PatchResource BanResource }

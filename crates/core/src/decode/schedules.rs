@@ -1,22 +1,28 @@
 //! Schedules: one of them, a whole set of an owner, and calls on one.
 
-use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
-use super::jobs::{QUEUE_DEFAULT, kind, labels, payload, priority};
+use serde::ser::SerializeMap;
+
+use super::fields::{self, Fields, Value, document};
+use super::forms::{Alias, AnyText, Boxed, Content, Duration, Name, Time, Whole, Words};
+use super::jobs::{JOB_KIND, LabelsForm, QUEUE_DEFAULT};
 use super::lines::{LineRead, read_line, read_lines};
-use super::needs::needs;
+use super::needs::Needs;
+use super::object::{AsBody, Body, Call, Part, Variant, bounded_bodies, object};
 use super::query::sync_schedules_query;
-use super::retry::retry;
-use super::times::body_later_optional;
-use super::timing::{cron, every, jitter, timing, zone};
+use super::retry::RetryFields;
+use super::timing::{CRON, Interval, TimingPart};
 use crate::at::At;
-use crate::bounded::{CATCH_UP_COUNT, SetIds, Spans};
-use crate::bounds::{CATCH_UP_DEFAULT, ITEMS_MAX};
+use crate::bounded::{Bounded, CATCH_UP_COUNT, PRIORITY, SetIds, Spans};
+use crate::bounds::{CATCH_UP_DEFAULT, ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use crate::job::{Labels, Need, Retry};
 use crate::json::Kind;
 use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, RunScheduleNow, SyncSchedules};
 use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
+use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
+use crate::time::{Moment, Span};
 
 /// Fields of a schedule's answer that no caller may set.
 const ANSWERED: &[&str] = &[
@@ -37,50 +43,146 @@ const ANSWERED: &[&str] = &[
     "created_at",
     "changed_at",
 ];
-static SCHEDULE: ObjectShape<12> = ObjectShape {
-    what: "a schedule",
-    fields: [
-        "id",
-        "owner",
-        "cron",
-        "zone",
-        "every",
-        "starts_at",
-        "ends_at",
-        "jitter",
-        "overlap",
-        "catch_up",
-        "catch_up_max",
-        "job",
-    ],
-    answered: ANSWERED,
-};
-static JOB: ObjectShape<11> = ObjectShape {
-    what: "the job of a schedule",
-    fields: [
-        "queue",
-        "kind",
-        "payload",
-        "priority",
-        "group",
-        "needs",
-        "retry",
-        "timeout",
-        "retain",
-        "expires_in",
-        "labels",
-    ],
-    answered: &[],
-};
-static RUN_NOW: ObjectShape<1> = ObjectShape { what: "this call", fields: ["id"], answered: &[] };
+object! {
+    ScheduleFields "a schedule" "ScheduleSettings"
+    answered ANSWERED;
+    patch PatchSchedule(schedule: ScheduleId) { plan: None };
+    variants TIMINGS;
+    fields {
+        owner: Owner = Name(Owner::parse, Some(Owner::BYTES_MAX)), nullable,
+            "The set from outside to which the schedule belongs, for a sync; null is none.";
+        cron: String = CRON, nullable,
+            "A cron expression of five fields, or six with seconds first, at most 1,024 bytes. Excludes every.";
+        zone: String = AnyText, nullable,
+            "The IANA zone in which cron is read, such as Europe/Berlin; UTC if absent. Goes with cron alone.";
+        every: Span = Interval, nullable, "The interval: whole seconds from 1s to 3650d. Excludes cron and zone.";
+        starts_at: Moment = Time, nullable, "No moment lies before it, and an interval counts from it; null is no start.";
+        ends_at: Moment = Time, nullable, "No moment lies after it; null is no end.";
+        jitter: Span = Duration(Spans::JITTER), optional, "By how much a moment is late at most, 0s to 1d; 0s by default.";
+        overlap: Overlap = Alias("Overlap", Words("a way to overlap", OVERLAPS)), optional,
+            "What becomes of a moment while a job of this schedule is unfinished: skip (the default), queue, or allow.";
+        catch_up: CatchUp = Alias("CatchUp", Words("a way to catch up", CATCH_UPS)), optional,
+            "Which of several due moments fire, as after an outage: none, last (the default), or all.";
+        catch_up_max: u32 = Whole(CATCH_UP_COUNT), optional,
+            "With catch_up all, how many moments fire at most, 1 to 1,000; 100 by default.";
+        job: Box<ScheduledJob> = Boxed(ScheduledJobFields), required, "The job that each moment makes.";
+    }
+    others {
+        id: ScheduleId = Name(ScheduleId::parse, Some(ScheduleId::BYTES_MAX)), optional,
+            "The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path names it, and a body may repeat it.";
+    }
+}
+const OVERLAPS: &[(&str, Overlap)] =
+    &[("skip", Overlap::Skip), ("queue", Overlap::Queue), ("allow", Overlap::Allow)];
+const CATCH_UPS: &[(&str, CatchUp)] =
+    &[("none", CatchUp::None), ("last", CatchUp::Last), ("all", CatchUp::All)];
+const TIMINGS: &[Variant] = &[
+    Variant { name: "CronTiming", own: &["cron", "zone"], required: &["cron"], says: None },
+    Variant { name: "IntervalTiming", own: &["every"], required: &["every"], says: None },
+];
 
-const OVERLAPS: [(&str, Overlap); 3] =
-    [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("allow", Overlap::Allow)];
-const CATCH_UPS: [(&str, CatchUp); 3] =
-    [("none", CatchUp::None), ("last", CatchUp::Last), ("all", CatchUp::All)];
+object! {
+    ScheduledJobFields "the job of a schedule" "ScheduledJob"
+    whole ScheduledJob;
+    fields {
+        queue: QueueName = Name(QueueName::parse, Some(QueueName::BYTES_MAX)), or QueueName::parse(QUEUE_DEFAULT)?,
+            "The queue of the job; \"default\" if absent.";
+        kind: String = JOB_KIND, default,
+            "What a worker library chooses the handler by, at most 128 bytes; \"\" if absent.";
+        priority: i8 = Whole(PRIORITY), default,
+            "Jobs with a higher priority go first: -100 to 100, 0 if absent.";
+        group: Group = Name(Group::parse, Some(Group::BYTES_MAX)), nullable,
+            "The group in which the job takes turns; null is none.";
+        needs: Vec<Need> = Needs(0), nullable,
+            "Limits and pools that the job holds while it runs; null is those of its queue when the moment fires.";
+        retry: Retry = RetryFields, nullable,
+            "What happens after a failed or lost run; null is that of its queue when the moment fires.";
+        timeout: Span = Duration(Spans::SOME), nullable,
+            "Longest time of one run; null is that of its queue when the moment fires.";
+        retain: Span = Duration(Spans::ANY), nullable,
+            "How long the finished job is kept; null is that of its queue when the moment fires.";
+        expires_in: Span = Duration(Spans::SOME), nullable,
+            "The job is cancelled if it is not running this long after its moment, more than 0s; null is never.";
+        labels: Labels = LabelsForm, default, "Words for people and filters, as for a pushed job.";
+    }
+    part payload: ScheduledPayload {
+        payload: Json = Content(PAYLOAD_BYTES_MAX), optional,
+            "What the handler gets: any JSON, at most 256 KiB. Lists leave it out unless full=true.";
+    }
+}
 
-/// An example of a schedule's job, for a body without one.
-const JOB_FORM: &str = "\"job\": {\"queue\": \"news\"}";
+object! {
+    RunNowFields "this call" "RunNow"
+    call RunScheduleNow(schedule: ScheduleId);
+    fields {
+        id: JobId = Name(JobId::parse, Some(JobId::BYTES_MAX)), optional,
+            "The id of the job that is made, by which the call can be repeated; made by the server if absent.";
+    }
+}
+
+/// The payload of a schedule's job, which only lists leave out.
+struct ScheduledPayload;
+
+impl Part<Option<Json>> for ScheduledPayload {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<Option<Json>, Refusal> {
+        Ok(Some(fields.read(&ScheduledJobFields::payload())?.unwrap_or_default()))
+    }
+    fn check(&self, value: &Option<Json>, of: &At<'_>) -> Result<(), Refusal> {
+        value.as_ref().map_or(Ok(()), |json| ScheduledJobFields::payload().check(json, of))
+    }
+    fn write<M: SerializeMap>(&self, value: &Option<Json>, map: &mut M) -> Result<(), M::Error> {
+        value.as_ref().map_or(Ok(()), |json| ScheduledJobFields::payload().put(json, map))
+    }
+}
+
+/// The settings of a schedule: a timing takes several of its fields.
+impl Call for ScheduleSettings {
+    type Keys = ();
+    fn of_value(keys: (), value: Value<'_, '_>) -> Result<Self, Refusal> {
+        Self::of_fields(keys, &value.fields(ScheduleFields::SHAPE)?)
+    }
+    fn of_fields<const N: usize>((): (), fields: &Fields<'_, '_, N>) -> Result<Self, Refusal> {
+        let owner = fields.read(&ScheduleFields::owner())?;
+        let timing = TimingPart { jitter: true }.read(fields)?;
+        let most = fields.read(&ScheduleFields::catch_up_max())?;
+        let example = "\"job\": {\"queue\": \"news\"}";
+        Ok(ScheduleSettings {
+            owner,
+            timing,
+            overlap: fields.read(&ScheduleFields::overlap())?.unwrap_or_default(),
+            catch_up: fields.read(&ScheduleFields::catch_up())?.unwrap_or_default(),
+            catch_up_max: most.unwrap_or(CATCH_UP_DEFAULT),
+            job: *fields.read_required(&ScheduleFields::job(), example)?,
+        })
+    }
+}
+
+impl Body for ScheduleSettings {
+    fn check_body(&self, at: &At<'_>) -> Result<(), Refusal> {
+        TimingPart { jitter: true }.check(&self.timing, at)?;
+        ScheduleFields::catch_up_max().check(&self.catch_up_max, at)?;
+        self.job.check_body(&At::Member(at, "job"))
+    }
+    fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.owner.as_ref().map_or(Ok(()), |owner| ScheduleFields::owner().put(owner, map))?;
+        TimingPart { jitter: true }.write(&self.timing, map)?;
+        ScheduleFields::overlap().put(&self.overlap, map)?;
+        ScheduleFields::catch_up().put(&self.catch_up, map)?;
+        ScheduleFields::catch_up_max().put(&self.catch_up_max, map)?;
+        map.serialize_entry("job", &AsBody(&self.job))
+    }
+}
+
+/// A schedule of a set.
+impl Body for (ScheduleId, ScheduleSettings) {
+    fn check_body(&self, at: &At<'_>) -> Result<(), Refusal> {
+        self.1.check_body(at)
+    }
+    fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        ScheduleFields::id().put(&self.0, map)?;
+        self.1.write_members(map)
+    }
+}
 
 /// A schedule's id; the pointer of a refusal is `/path/id`.
 pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
@@ -91,9 +193,10 @@ pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
 pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
     let schedule = ScheduleId::parse(id).map_err(|no| no.at("/path/id"))?;
     let document = document(body)?;
-    let fields = Value::body(&document).fields(&SCHEDULE)?;
+    let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
     same_id(&fields, &schedule)?;
-    Ok(PutSchedule { schedule, settings: Box::new(settings(&fields)?), plan: None })
+    let settings = Box::new(ScheduleSettings::of_fields((), &fields)?);
+    Ok(PutSchedule { schedule, settings, plan: None })
 }
 
 /// Reads the body of `PATCH /v1/schedules/{id}`: the named settings; `null` resets one to its default, and a `job`
@@ -101,40 +204,21 @@ pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
 pub fn patch_schedule(id: &str, body: &[u8]) -> Result<PatchSchedule, Refusal> {
     let schedule = schedule_path(id)?;
     let document = document(body)?;
-    let fields = Value::body(&document).fields(&SCHEDULE)?;
+    let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
     same_id(&fields, &schedule)?;
     fields.not_both("cron", "every")?;
     fields.not_both("zone", "every")?;
-    Ok(PatchSchedule {
-        owner: fields.patch("owner", |v| v.parsed(Owner::parse))?,
-        cron: fields.patch("cron", cron)?,
-        zone: fields.patch("zone", zone)?,
-        every: fields.patch("every", every)?,
-        starts_at: fields.patch("starts_at", |v| v.moment())?,
-        ends_at: fields.patch("ends_at", |v| v.moment())?,
-        jitter: fields.patch("jitter", jitter)?,
-        overlap: fields.patch("overlap", overlap)?,
-        catch_up: fields.patch("catch_up", catch_up)?,
-        catch_up_max: fields.patch("catch_up_max", |v| v.integer(CATCH_UP_COUNT))?,
-        job: fields.patch("job", |text| job(text).map(Box::new))?,
-        ..PatchSchedule::new(schedule)
-    })
+    PatchSchedule::of_fields((schedule,), &fields)
 }
 
 /// Reads the body of `POST /v1/schedules/{id}/pause`: nothing, or `{"for"|"until"}`.
 pub fn pause_schedule(id: &str, body: &[u8]) -> Result<PauseSchedule, Refusal> {
-    Ok(PauseSchedule { schedule: schedule_path(id)?, until: body_later_optional(body)? })
+    PauseSchedule::of_optional_body((schedule_path(id)?,), body)
 }
 
 /// Reads the body of `POST /v1/schedules/{id}/run-now`: nothing, or `{"id"}`.
 pub fn run_schedule_now(id: &str, body: &[u8]) -> Result<RunScheduleNow, Refusal> {
-    let schedule = schedule_path(id)?;
-    if is_empty(body) {
-        return Ok(RunScheduleNow { schedule, id: None });
-    }
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&RUN_NOW)?;
-    Ok(RunScheduleNow { schedule, id: fields.take("id", |v| v.parsed(JobId::parse))? })
+    RunScheduleNow::of_optional_body((schedule_path(id)?,), body)
 }
 
 /// Reads `PUT /v1/schedules?owner=O` with an array of at most 1,000, the whole set of the owner.
@@ -211,9 +295,9 @@ fn schedule_of(
     value: Value<'_, '_>,
     owner: &Owner,
 ) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
-    let fields = value.fields(&SCHEDULE)?;
-    let id = fields.required("id", "\"id\": \"news-42\"")?.parsed(ScheduleId::parse)?;
-    let mut settings = settings(&fields)?;
+    let fields = value.fields(ScheduleFields::SHAPE)?;
+    let id = fields.read_required(&ScheduleFields::id(), "\"id\": \"news-42\"")?;
+    let mut settings = ScheduleSettings::of_fields((), &fields)?;
     match settings.owner {
         Some(other) if other != *owner => {
             let case = BodyRefusal::NotTheOwner { shown: cut(other.as_str()) };
@@ -228,7 +312,7 @@ fn schedule_of(
 
 /// Refuses an `id` in the body that differs from that of the path.
 fn same_id<const N: usize>(fields: &Fields<'_, '_, N>, id: &ScheduleId) -> Result<(), Refusal> {
-    match fields.take("id", |v| v.parsed(ScheduleId::parse))? {
+    match fields.read(&ScheduleFields::id())? {
         Some(other) if other != *id => {
             let case = BodyRefusal::NotTheIdOfThePath { shown: cut(other.as_str()) };
             Err(fields.conflict("id", case))
@@ -237,49 +321,22 @@ fn same_id<const N: usize>(fields: &Fields<'_, '_, N>, id: &ScheduleId) -> Resul
     }
 }
 
-fn settings<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<ScheduleSettings, Refusal> {
-    let owner = fields.take("owner", |v| v.parsed(Owner::parse))?;
-    let mut timing = timing(fields)?;
-    timing.jitter = fields.take("jitter", jitter)?.unwrap_or_default();
-    if timing.cron.is_some() && timing.zone.is_none() {
-        timing.zone = Some("UTC".to_owned());
+impl Bounded for PutSchedule {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        self.settings.check_body(&At::Body)
     }
-    let most = fields.take("catch_up_max", |v| v.integer(CATCH_UP_COUNT))?;
-    Ok(ScheduleSettings {
-        owner,
-        timing,
-        overlap: fields.take("overlap", overlap)?.unwrap_or_default(),
-        catch_up: fields.take("catch_up", catch_up)?.unwrap_or_default(),
-        catch_up_max: most.unwrap_or(CATCH_UP_DEFAULT),
-        job: job(fields.required("job", JOB_FORM)?)?,
-    })
 }
 
-fn overlap(value: Value<'_, '_>) -> Result<Overlap, Refusal> {
-    value.one_of("a way to overlap", &OVERLAPS)
+impl Bounded for SyncSchedules {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let mut ids = SetIds::default();
+        for (index, (id, set)) in self.schedules.iter().enumerate() {
+            let at = At::Item(&At::Body, index);
+            let once = ids.once(id, SetPlace::Item(index), &At::Member(&at, "id"));
+            once.and_then(|()| set.check_body(&at)).map_err(|no| no.item(index))?;
+        }
+        Ok(())
+    }
 }
 
-fn catch_up(value: Value<'_, '_>) -> Result<CatchUp, Refusal> {
-    value.one_of("a way to catch up", &CATCH_UPS)
-}
-
-fn job(value: Value<'_, '_>) -> Result<ScheduledJob, Refusal> {
-    let fields = value.fields(&JOB)?;
-    let queue = match fields.take("queue", |v| v.parsed(QueueName::parse))? {
-        Some(queue) => queue,
-        None => QueueName::parse(QUEUE_DEFAULT)?,
-    };
-    Ok(ScheduledJob {
-        queue,
-        kind: fields.take("kind", |v| v.parsed(kind))?.unwrap_or_default(),
-        payload: Some(fields.take("payload", payload)?.unwrap_or_default()),
-        priority: fields.take("priority", priority)?.unwrap_or_default(),
-        group: fields.take("group", |v| v.parsed(Group::parse))?,
-        needs: fields.take("needs", |v| needs(v, 0))?,
-        retry: fields.take("retry", retry)?,
-        timeout: fields.take("timeout", |v| v.span(Spans::SOME))?,
-        retain: fields.take("retain", |v| v.span(Spans::ANY))?,
-        expires_in: fields.take("expires_in", |v| v.span(Spans::SOME))?,
-        labels: fields.take("labels", labels)?.unwrap_or_default(),
-    })
-}
+bounded_bodies! { PatchSchedule }

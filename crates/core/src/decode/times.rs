@@ -1,61 +1,104 @@
 //! Ends of a pause or rest, given as `for` or as `until`; and bodies without content.
 
-use super::fields::{Fields, ObjectShape, Value, document, is_empty};
+use serde::ser::SerializeMap;
+
+use super::fields::{Fields, Value, document, is_empty};
+use super::forms::{Duration, Time};
+use super::object::{Call, Field, Part, bounded_bodies, object};
+use crate::at::At;
 use crate::bounded::Spans;
 use crate::lease::Later;
+use crate::names::{LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use crate::refusal::Refusal;
-use crate::time::Span;
+use crate::requests::{CoolResource, PauseLimit, PauseQueue, PauseSchedule};
+use crate::time::{Moment, Span};
 
-static LATER: ObjectShape<2> =
-    ObjectShape { what: "this call", fields: ["for", "until"], answered: &[] };
-static ADVANCE: ObjectShape<1> =
-    ObjectShape { what: "this call", fields: ["advance"], answered: &["now"] };
-static NOTHING: ObjectShape<0> = ObjectShape { what: "this call", fields: [], answered: &[] };
-
-/// Reads `for` or `until` of an object that may have either; `None` if it has neither.
-pub(super) fn later<const N: usize>(
-    fields: &Fields<'_, '_, N>,
-    bounds: Spans,
-) -> Result<Option<Later>, Refusal> {
-    fields.not_both("for", "until")?;
-    if let Some(span) = fields.take("for", |value| value.span(bounds))? {
-        return Ok(Some(Later::For(span)));
+object! {
+    LaterFields "this call" "Later"
+    call PauseLimit(limit: LimitName);
+    call CoolResource(pool: PoolName, resource: ResourceId);
+    call PauseQueue(queue: QueueName);
+    call PauseSchedule(schedule: ScheduleId);
+    fields {}
+    part until: ANY_LATER {
+        hold as "for": Span = Duration(Spans::ANY), optional, "How long from now, 0s to 3650d. Excludes until.";
+        until: Moment = Time, optional, "The moment at which it ends. Excludes for.";
     }
-    fields.take("until", |value| value.moment().map(Later::Until))
 }
 
-/// The same, and one of them is required.
-pub(super) fn later_required<const N: usize>(
-    fields: &Fields<'_, '_, N>,
-    bounds: Spans,
-) -> Result<Later, Refusal> {
-    let form = "\"for\": \"5m\", or \"until\": \"2026-12-01T09:55:00Z\"";
-    later(fields, bounds)?.ok_or_else(|| fields.missing("for", form))
-}
-
-/// Reads a body `{"for"|"until"}` that must have one of them.
-pub(super) fn body_later(body: &[u8]) -> Result<Later, Refusal> {
-    let document = document(body)?;
-    later_required(&Value::body(&document).fields(&LATER)?, Spans::ANY)
-}
-
-/// Reads a body `{"for"|"until"}` that may be empty, or have neither.
-pub(super) fn body_later_optional(body: &[u8]) -> Result<Option<Later>, Refusal> {
-    if is_empty(body) {
-        return Ok(None);
+object! {
+    AdvanceFields "this call" "Advance"
+    answered &["now"];
+    whole Advance;
+    fields {
+        advance: Span = Duration(Spans::ANY), required "\"advance\": \"5m\"", "The step of the test clock, 0s to 3650d.";
     }
-    let document = document(body)?;
-    later(&Value::body(&document).fields(&LATER)?, Spans::ANY)
+}
+
+object! {
+    NoFields "this call" "Nothing"
+    fields {}
+}
+
+/// The body of `POST /v1/test/clock`.
+struct Advance {
+    advance: Span,
+}
+
+/// A moment that is given as `for` or as `until`, with a duration within these bounds.
+pub(super) struct LaterPart(pub Spans);
+
+const ANY_LATER: LaterPart = LaterPart(Spans::ANY);
+
+impl LaterPart {
+    fn hold(&self) -> Field<Span, Duration> {
+        Field::new("for", Duration(self.0))
+    }
+    fn until(&self) -> Field<Moment, Time> {
+        Field::new("until", Time)
+    }
+}
+
+impl Part<Later> for LaterPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<Later, Refusal> {
+        let example = "\"for\": \"5m\", or \"until\": \"2026-12-01T09:55:00Z\"";
+        let later: Option<Later> = self.read(fields)?;
+        later.ok_or_else(|| fields.missing("for", example))
+    }
+    fn check(&self, value: &Later, of: &At<'_>) -> Result<(), Refusal> {
+        match value {
+            Later::For(span) => self.hold().check(span, of),
+            Later::Until(moment) => self.until().check(moment, of),
+        }
+    }
+    fn write<M: SerializeMap>(&self, value: &Later, map: &mut M) -> Result<(), M::Error> {
+        match value {
+            Later::For(span) => self.hold().put(span, map),
+            Later::Until(moment) => self.until().put(moment, map),
+        }
+    }
+}
+
+impl Part<Option<Later>> for LaterPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<Option<Later>, Refusal> {
+        fields.not_both("for", "until")?;
+        if let Some(span) = fields.read(&self.hold())? {
+            return Ok(Some(Later::For(span)));
+        }
+        Ok(fields.read(&self.until())?.map(Later::Until))
+    }
+    fn check(&self, value: &Option<Later>, of: &At<'_>) -> Result<(), Refusal> {
+        value.as_ref().map_or(Ok(()), |later| self.check(later, of))
+    }
+    fn write<M: SerializeMap>(&self, value: &Option<Later>, map: &mut M) -> Result<(), M::Error> {
+        value.as_ref().map_or(Ok(()), |later| self.write(later, map))
+    }
 }
 
 /// Reads the body of `POST /v1/test/clock`: the step of the clock. Only an engine whose clock a test moves gets this
 /// call.
 pub fn advance(body: &[u8]) -> Result<Span, Refusal> {
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&ADVANCE)?;
-    fields
-        .take("advance", |value| value.span(Spans::ANY))?
-        .ok_or_else(|| fields.missing("advance", "\"advance\": \"5m\""))
+    Ok(Advance::of_body((), body)?.advance)
 }
 
 /// Checks the body of a call whose path says everything: nothing, or `{}`.
@@ -64,5 +107,7 @@ pub fn no_body(body: &[u8]) -> Result<(), Refusal> {
         return Ok(());
     }
     let document = document(body)?;
-    Value::body(&document).fields(&NOTHING).map(drop)
+    Value::body(&document).fields(NoFields::SHAPE).map(drop)
 }
+
+bounded_bodies! { CoolResource PauseQueue PauseSchedule }

@@ -1,28 +1,22 @@
 //! The timing of a schedule: `cron` and `zone` or `every`, `starts_at`, `ends_at` and `jitter`. `tenure-calendar`
 //! checks the form of the expression and the existence of the zone.
-//!
-//! [`timing`] reads them from an object with all of them. A patch has only some of them, so each has a reader of its
-//! own.
 
-use super::fields::{Fields, ObjectShape, Value, document};
+use serde::ser::{SerializeMap, Serializer};
+
+use super::fields::{Fields, Value};
+use super::forms::{AnyText, Duration, Form, Kind, Name, Number, Text, Time};
+use super::object::{Call, Field, Part, object};
+use crate::at::At;
 use crate::bounded::{Spans, whole_seconds};
 use crate::bounds::{CRON_BYTES_MAX, PREVIEW_DEFAULT, PREVIEW_MAX};
 use crate::names::ScheduleId;
 use crate::refusal::Refusal;
 use crate::schedule::TimingSpec;
+use crate::sentences::BodyRefusal;
 use crate::time::{Moment, Span};
-
-/// An example for a timing that has neither `cron` nor `every`.
-const CRON_FORM: &str = "\"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\"";
 
 /// The zone of an expression that states none.
 const UTC: &str = "UTC";
-
-static PREVIEW: ObjectShape<8> = ObjectShape {
-    what: "a preview",
-    fields: ["id", "cron", "zone", "every", "starts_at", "ends_at", "from", "count"],
-    answered: &["next"],
-};
 
 /// The body of a preview. No engine gets it, and nothing is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,67 +31,135 @@ pub struct PreviewAsked {
     pub count: usize,
 }
 
-/// Reads the fields of a timing except `jitter`: one of `cron` and `every`, and `zone` only with `cron`.
-pub(super) fn timing<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<TimingSpec, Refusal> {
-    fields.not_both("cron", "every")?;
-    let every = fields.take("every", every)?;
-    let cron = fields.take("cron", cron)?;
-    if every.is_some() {
-        fields.not_both("every", "zone")?;
-    } else if cron.is_none() {
-        return Err(fields.missing("cron", CRON_FORM));
+object! {
+    PreviewFields "a preview" "PreviewCall"
+    answered &["next"];
+    whole PreviewAsked;
+    fields {
+        id: ScheduleId = Name(ScheduleId::parse, None), optional,
+            "The id of the schedule, which decides the phase of an interval without starts_at.";
+        from: Moment = Time, optional, "Shows moments after this one; now if absent.";
+        count: usize = Number(1..=PREVIEW_MAX as i64), or PREVIEW_DEFAULT,
+            "How many moments are shown at most, 1 to 100; 5 if absent.";
     }
-    // The default zone is stored, so that a timing that names it is the same timing.
-    let zone = fields.take("zone", zone)?.or_else(|| cron.is_some().then(|| UTC.to_owned()));
-    Ok(TimingSpec {
-        cron,
-        zone,
-        every,
-        starts_at: fields.take("starts_at", |v| v.moment())?,
-        ends_at: fields.take("ends_at", |v| v.moment())?,
-        jitter: Span::ZERO,
-    })
+    part timing: WITHOUT_JITTER {
+        cron: String = CRON, optional, "A cron expression, as in a schedule. Excludes every.";
+        zone: String = AnyText, optional, "The IANA zone in which cron is read; UTC if absent.";
+        every: Span = Interval, optional, "The interval, whole seconds from 1s to 3650d. Excludes cron.";
+        starts_at: Moment = Time, optional, "No moment lies before it.";
+        ends_at: Moment = Time, optional, "No moment lies after it.";
+    }
 }
 
 /// The text of a cron expression.
-pub(super) fn cron(value: Value<'_, '_>) -> Result<String, Refusal> {
-    value.short(CRON_BYTES_MAX)
+pub(super) const CRON: Text = Text(CRON_BYTES_MAX);
+
+/// An interval, or the distance of a `next_in`: whole seconds within bounds. A duration that is too short or too long is
+/// out of bounds, even if it has a fraction of a second.
+pub(super) struct Interval;
+
+impl Form<Span> for Interval {
+    fn read(&self, value: Value<'_, '_>) -> Result<Span, Refusal> {
+        let span = value.span(Spans::EVERY)?;
+        let text = value.string()?;
+        value.at.here(whole_seconds(span, || text.into_owned()).map(|()| span))
+    }
+    fn check(&self, value: &Span, at: &At<'_>) -> Result<(), Refusal> {
+        at.span(*value, Spans::EVERY)?;
+        at.here(whole_seconds(*value, || value.to_string()))
+    }
+    fn write<S: Serializer>(&self, value: &Span, to: S) -> Result<S::Ok, S::Error> {
+        Duration(Spans::EVERY).write(value, to)
+    }
+    fn kind(&self) -> Kind {
+        Kind::Duration
+    }
 }
 
-/// Reads the name of a zone. It may have any length: a longer one is refused later, as an unknown zone.
-pub(super) fn zone(value: Value<'_, '_>) -> Result<String, Refusal> {
-    value.string().map(|name| name.into_owned())
+/// The fields of a timing: one of `cron` and `every`, and `zone` only with `cron`. A preview has no jitter.
+pub(super) struct TimingPart {
+    pub jitter: bool,
 }
 
-/// Reads an interval, or the distance of a `next_in`: whole seconds within bounds. A duration that is too short or too
-/// long is out of bounds, even if it has a fraction of a second.
-pub(super) fn every(value: Value<'_, '_>) -> Result<Span, Refusal> {
-    let span = value.span(Spans::EVERY)?;
-    let text = value.string()?;
-    value.at.here(whole_seconds(span, || text.into_owned()).map(|()| span))
+const WITHOUT_JITTER: TimingPart = TimingPart { jitter: false };
+
+const FIELDS: TimingFields = TimingFields {
+    cron: Field::new("cron", CRON),
+    zone: Field::new("zone", AnyText),
+    every: Field::new("every", Interval),
+    starts_at: Field::new("starts_at", Time),
+    ends_at: Field::new("ends_at", Time),
+    jitter: Field::new("jitter", Duration(Spans::JITTER)),
+};
+
+/// The fields of a timing, which stand in several objects.
+struct TimingFields {
+    cron: Field<String, Text>,
+    zone: Field<String, AnyText>,
+    every: Field<Span, Interval>,
+    starts_at: Field<Moment, Time>,
+    ends_at: Field<Moment, Time>,
+    jitter: Field<Span, Duration>,
 }
 
-/// Reads the longest delay of a moment. A preview has none.
-pub(super) fn jitter(value: Value<'_, '_>) -> Result<Span, Refusal> {
-    value.span(Spans::JITTER)
+impl Part<TimingSpec> for TimingPart {
+    fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<TimingSpec, Refusal> {
+        fields.not_both("cron", "every")?;
+        let every = fields.read(&FIELDS.every)?;
+        let cron = fields.read(&FIELDS.cron)?;
+        if every.is_some() {
+            fields.not_both("every", "zone")?;
+        } else if cron.is_none() {
+            return Err(fields.missing("cron", "\"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\""));
+        }
+        // The default zone is stored, so that a timing that names it is the same timing.
+        let zone = fields.read(&FIELDS.zone)?.or_else(|| cron.is_some().then(|| UTC.to_owned()));
+        let starts_at = fields.read(&FIELDS.starts_at)?;
+        let ends_at = fields.read(&FIELDS.ends_at)?;
+        let jitter = if self.jitter { fields.read(&FIELDS.jitter)? } else { None };
+        Ok(TimingSpec { cron, zone, every, starts_at, ends_at, jitter: jitter.unwrap_or_default() })
+    }
+    fn check(&self, value: &TimingSpec, of: &At<'_>) -> Result<(), Refusal> {
+        let exclude = |one: &'static str, other: &'static str| {
+            let case = BodyRefusal::FieldsExclude { one: one.into(), other: other.into() };
+            Err(At::Member(of, other).refuse(case))
+        };
+        match (&value.cron, &value.every, &value.zone) {
+            (None, None, _) => {
+                return Err(At::Member(of, "cron").refuse(BodyRefusal::TimingMissing));
+            }
+            (Some(_), Some(_), _) => return exclude("cron", "every"),
+            (None, Some(_), Some(_)) => return exclude("every", "zone"),
+            (Some(cron), None, _) => FIELDS.cron.check(cron, of)?,
+            (None, Some(every), None) => FIELDS.every.check(every, of)?,
+        }
+        value.starts_at.map_or(Ok(()), |moment| FIELDS.starts_at.check(&moment, of))?;
+        value.ends_at.map_or(Ok(()), |moment| FIELDS.ends_at.check(&moment, of))?;
+        FIELDS.jitter.check(&value.jitter, of)
+    }
+    fn write<M: SerializeMap>(&self, value: &TimingSpec, map: &mut M) -> Result<(), M::Error> {
+        let TimingSpec { cron, zone, every, starts_at, ends_at, jitter } = value;
+        cron.as_ref().map_or(Ok(()), |cron| FIELDS.cron.put(cron, map))?;
+        zone.as_ref().map_or(Ok(()), |zone| FIELDS.zone.put(zone, map))?;
+        every.as_ref().map_or(Ok(()), |every| FIELDS.every.put(every, map))?;
+        starts_at.as_ref().map_or(Ok(()), |moment| FIELDS.starts_at.put(moment, map))?;
+        ends_at.as_ref().map_or(Ok(()), |moment| FIELDS.ends_at.put(moment, map))?;
+        if self.jitter { FIELDS.jitter.put(jitter, map) } else { Ok(()) }
+    }
 }
 
 /// Reads the body of `POST /v1/schedules/preview`. An interval without `starts_at` needs the `id`, since its phase
 /// comes from it.
 pub fn preview(body: &[u8]) -> Result<PreviewAsked, Refusal> {
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(&PREVIEW)?;
-    let timing = timing(&fields)?;
-    let id = fields.take("id", |v| v.parsed(ScheduleId::parse))?;
-    if timing.every.is_some() && timing.starts_at.is_none() && id.is_none() {
-        let form = "the \"id\" of the schedule, which decides the phase of its interval, or a \"starts_at\"";
-        return Err(fields.missing("id", form));
+    let asked = PreviewAsked::of_body((), body)?;
+    let timing = &asked.timing;
+    if timing.every.is_some() && timing.starts_at.is_none() && asked.id.is_none() {
+        let case = BodyRefusal::FieldMissing {
+            what: PreviewFields::SHAPE.what.into(),
+            name: "id".into(),
+            form: "the \"id\" of the schedule, which decides the phase of its interval, or a \"starts_at\"".into(),
+        };
+        return Err(Refusal::from(case).at("/id"));
     }
-    let count = fields.take("count", |v| v.integer(1..=PREVIEW_MAX as i64))?;
-    Ok(PreviewAsked {
-        id,
-        timing,
-        from: fields.take("from", |v| v.moment())?,
-        count: count.unwrap_or(PREVIEW_DEFAULT),
-    })
+    Ok(asked)
 }

@@ -1,11 +1,8 @@
 //! Requests about jobs, one or many. Nothing here decides: the engine refuses a request that cannot
 //! be met.
 
-use crate::at::At;
-use crate::bounded::jobs::{filter, labels, needs, new_job, payload, when};
-use crate::bounded::queries::{QUERY, page, wait};
-use crate::bounded::{Bounded, PRIORITY, Spans, unbounded};
-use crate::bounds::ITEMS_MAX;
+use crate::bounded::queries::wait;
+use crate::bounded::{Bounded, unbounded};
 use crate::job::{Labels, Need, NewJob, PushedJob};
 use crate::names::{Group, JobId, JobRef};
 use crate::progress::ProgressSeen;
@@ -171,43 +168,6 @@ pub struct GetResult {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainJob {
     pub job: JobRef,
-}
-
-impl Bounded for Push {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        At::Body.items(self.jobs.len(), 1..=ITEMS_MAX)?;
-        for (index, job) in self.jobs.iter().enumerate() {
-            new_job(job, At::Body).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for PatchJob {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.when.each(|value| when(*value, &body))?;
-        self.priority.each(|value| At::Member(&body, "priority").number(*value, PRIORITY))?;
-        self.payload.each(|value| payload(value, &body))?;
-        self.needs.each(|value| needs(value, &body, 0))?;
-        self.labels.each(|value| labels(value, &body))?;
-        self.timeout.each(|value| At::Member(&body, "timeout").span(*value, Spans::SOME))?;
-        self.expires_at.each(|value| At::Member(&body, "expires_at").moment(*value))
-    }
-}
-
-impl Bounded for RetryJob {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let at = At::Member(&At::Body, "finished_at");
-        self.finished_at.map_or(Ok(()), |moment| at.moment(moment))
-    }
-}
-
-impl Bounded for ListJobs {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        filter(&self.filter, &QUERY)?;
-        page(self.page.max, &QUERY)
-    }
 }
 
 impl Bounded for GetResult {

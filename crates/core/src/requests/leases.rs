@@ -1,14 +1,11 @@
 //! Requests about leases: to get, keep, end and list them. They never contain what a lease grants.
 
 use super::{Answer, Effect, Page};
-use crate::at::At;
-use crate::bounded::leases::{lease, progress, settle_item};
-use crate::bounded::{Bounded, Spans, bounded_pages, unbounded};
-use crate::bounds::{ITEMS_MAX, TTL_US_DEFAULT};
+use crate::bounded::{bounded_pages, unbounded};
+use crate::bounds::TTL_US_DEFAULT;
 use crate::job::Need;
 use crate::lease::{ExtendItem, Leased, SettleItem, SettledLease, Worker};
 use crate::names::{LimitName, PoolName, QueueName, RequestId};
-use crate::refusal::Refusal;
 use crate::time::Span;
 
 /// The goods that a lease call asks for.
@@ -134,37 +131,6 @@ pub struct ListLeases {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForceLease {
     pub lease: String,
-}
-
-impl Bounded for Lease {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        lease(self, At::Body)
-    }
-}
-
-impl Bounded for Extend {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        let at = At::Member(&body, "leases");
-        at.items(self.leases.len(), 0..=ITEMS_MAX)?;
-        for (index, item) in self.leases.iter().enumerate() {
-            progress(item.progress.as_ref(), &At::Item(&at, index)).map_err(|no| no.item(index))?;
-        }
-        self.ttl.map_or(Ok(()), |ttl| At::Member(&body, "ttl").span(ttl, Spans::TTL))
-    }
-}
-
-impl Bounded for Settle {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        let at = At::Member(&body, "settle");
-        at.items(self.settle.len(), 0..=ITEMS_MAX)?;
-        for (index, item) in self.settle.iter().enumerate() {
-            settle_item(item, At::Item(&at, index)).map_err(|no| no.item(index))?;
-        }
-        let at = At::Member(&body, "lease");
-        self.lease.as_ref().map_or(Ok(()), |call| lease(call, at))
-    }
 }
 
 unbounded! { ForceLease }

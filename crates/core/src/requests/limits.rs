@@ -2,10 +2,7 @@
 //! does.
 
 use super::{Change, Page, Patch};
-use crate::at::At;
-use crate::bounded::leases::{later, one_of_needs};
-use crate::bounded::settings::{gauge, patched, rate, span};
-use crate::bounded::{AMOUNT, Bounded, Spans, bounded_pages, unbounded};
+use crate::bounded::{bounded_pages, unbounded};
 use crate::gauge::Gauge;
 use crate::lease::Later;
 use crate::names::LimitName;
@@ -78,6 +75,21 @@ impl Change for PatchLimit {
     }
 }
 
+/// A patch that names every setting.
+impl From<&PutLimit> for PatchLimit {
+    fn from(put: &PutLimit) -> Self {
+        let set = &put.settings;
+        PatchLimit {
+            limit: put.limit.clone(),
+            concurrency: set.concurrency.into(),
+            rate: set.rate.into(),
+            gap: set.gap.into(),
+            quarantine: Patch::Set(set.quarantine),
+            gauge: put.gauge.clone().into(),
+        }
+    }
+}
+
 /// Forgets the settings of a limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteLimit {
@@ -108,44 +120,6 @@ pub struct ObserveLimit {
     pub external: u32,
     /// How long the number holds; `None`: until the next observation.
     pub hold: Option<Span>,
-}
-
-impl Bounded for PutLimit {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let (set, body) = (&self.settings, At::Body);
-        let at = At::Member(&body, "concurrency");
-        set.concurrency.map_or(Ok(()), |most| at.number(most, AMOUNT))?;
-        set.rate.map_or(Ok(()), |one| rate(&one))?;
-        span(set.gap, "gap", Spans::ANY)?;
-        span(Some(set.quarantine), "quarantine", Spans::ANY)?;
-        self.gauge.as_ref().map_or(Ok(()), |one| gauge(one))?;
-        self.check()
-    }
-}
-
-impl Bounded for PatchLimit {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        self.concurrency.each(|n| At::Member(&At::Body, "concurrency").number(*n, AMOUNT))?;
-        self.rate.each(rate)?;
-        patched(&self.gap, "gap", Spans::ANY)?;
-        patched(&self.quarantine, "quarantine", Spans::ANY)?;
-        self.gauge.each(|one| gauge(one))
-    }
-}
-
-impl Bounded for PauseLimit {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        one_of_needs(&self.limit).map_err(|no| no.at("/path/name"))?;
-        later(&self.until, Spans::ANY, &At::Body)
-    }
-}
-
-impl Bounded for ObserveLimit {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        one_of_needs(&self.limit).map_err(|no| no.at("/path/name"))?;
-        At::Member(&At::Body, "external").number(self.external, AMOUNT)?;
-        span(self.hold, "for", Spans::ANY)
-    }
 }
 
 unbounded! { GetLimit DeleteLimit ResumeLimit }

@@ -2,7 +2,6 @@
 //!
 //! One call changes at most `max` jobs and scans no more than 10,000; its answer says where the next call continues.
 
-use crate::bounded::bounded_many;
 use crate::job::{JobState, Labels};
 use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
@@ -240,8 +239,6 @@ impl DoneMany {
         DoneMany { done, more: true, next: Some(row.to_string()) }
     }
 }
-
-bounded_many! { CancelJobs RetryJobs DeleteJobs }
 
 #[cfg(test)]
 mod tests {

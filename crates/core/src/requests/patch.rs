@@ -64,6 +64,13 @@ impl<T> Patch<T> {
     }
 }
 
+/// Names the field: `None` resets it.
+impl<T> From<Option<T>> for Patch<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Patch::Reset, Patch::Set)
+    }
+}
+
 /// A change of named settings of a thing that must exist.
 pub trait Change: Operation + Clone {
     /// The request that replaces all settings, and makes the thing if it does not exist.

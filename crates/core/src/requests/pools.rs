@@ -1,11 +1,9 @@
 //! Requests about pools: their settings. Requests about their resources are in `resources`.
 
 use super::{Change, Page, Patch};
-use crate::at::At;
-use crate::bounded::settings::{patched, rate, span};
-use crate::bounded::{Bounded, COUNT, Spans, bounded_pages, unbounded};
+use crate::bounded::{bounded_pages, unbounded};
 use crate::names::PoolName;
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Code;
 use crate::settings::{Pick, PoolSettings, Rate};
 use crate::time::Span;
 
@@ -59,30 +57,25 @@ impl Change for PatchPool {
     }
 }
 
+/// A patch that names every setting.
+impl From<&PutPool> for PatchPool {
+    fn from(put: &PutPool) -> Self {
+        let set = &put.settings;
+        PatchPool {
+            pool: put.pool.clone(),
+            quarantine: Patch::Set(set.quarantine),
+            cooldown: Patch::Set(set.cooldown),
+            rate: set.rate.into(),
+            max_uses: set.max_uses.into(),
+            pick: Patch::Set(set.pick),
+        }
+    }
+}
+
 /// Forgets a pool that no lease uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeletePool {
     pub pool: PoolName,
-}
-
-impl Bounded for PutPool {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let set = &self.settings;
-        span(Some(set.quarantine), "quarantine", Spans::ANY)?;
-        span(Some(set.cooldown), "cooldown", Spans::ANY)?;
-        set.rate.map_or(Ok(()), |one| rate(&one))?;
-        let at = At::Member(&At::Body, "max_uses");
-        set.max_uses.map_or(Ok(()), |most| at.number(most, COUNT))
-    }
-}
-
-impl Bounded for PatchPool {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        patched(&self.quarantine, "quarantine", Spans::ANY)?;
-        patched(&self.cooldown, "cooldown", Spans::ANY)?;
-        self.rate.each(rate)?;
-        self.max_uses.each(|most| At::Member(&At::Body, "max_uses").number(*most, COUNT))
-    }
 }
 
 unbounded! { GetPool DeletePool }

@@ -1,14 +1,10 @@
 //! Requests about queues: their settings and their pauses. They never name a job.
 
-use crate::at::At;
-use crate::bounded::jobs::{needs, retry};
-use crate::bounded::leases::later;
-use crate::bounded::settings::{patched, shares, span};
-use crate::bounded::{AMOUNT, Bounded, Spans, bounded_pages, unbounded};
+use crate::bounded::{bounded_pages, unbounded};
 use crate::job::{Need, Retry};
 use crate::lease::Later;
 use crate::names::{Group, QueueName};
-use crate::refusal::{Code, Refusal};
+use crate::refusal::Code;
 use crate::settings::QueueSettings;
 use crate::time::Span;
 use std::collections::BTreeMap;
@@ -74,6 +70,24 @@ impl Change for PatchQueue {
     }
 }
 
+/// A patch that names every setting.
+impl From<&PutQueue> for PatchQueue {
+    fn from(put: &PutQueue) -> Self {
+        let set = &put.settings;
+        PatchQueue {
+            queue: put.queue.clone(),
+            needs: Patch::Set(set.needs.clone()),
+            retry: set.retry.clone().into(),
+            timeout: set.timeout.into(),
+            retain: set.retain.into(),
+            max_waiting: set.max_waiting.into(),
+            lost_delay: set.lost_delay.into(),
+            shares: Patch::Set(set.shares.clone()),
+            show_payload: Patch::Set(set.show_payload),
+        }
+    }
+}
+
 /// Forgets a queue without unfinished jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteQueue {
@@ -93,39 +107,6 @@ pub struct PauseQueue {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResumeQueue {
     pub queue: QueueName,
-}
-
-impl Bounded for PutQueue {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let (set, body) = (&self.settings, At::Body);
-        needs(&set.needs, &body, 0)?;
-        set.retry.as_ref().map_or(Ok(()), |one| retry(one, At::Member(&body, "retry")))?;
-        span(set.timeout, "timeout", Spans::SOME)?;
-        span(set.retain, "retain", Spans::ANY)?;
-        let at = At::Member(&body, "max_waiting");
-        set.max_waiting.map_or(Ok(()), |most| at.number(most, AMOUNT))?;
-        span(set.lost_delay, "lost_delay", Spans::ANY)?;
-        shares(set.shares.iter())
-    }
-}
-
-impl Bounded for PatchQueue {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.needs.each(|value| needs(value, &body, 0))?;
-        self.retry.each(|value| retry(value, At::Member(&body, "retry")))?;
-        patched(&self.timeout, "timeout", Spans::SOME)?;
-        patched(&self.retain, "retain", Spans::ANY)?;
-        self.max_waiting.each(|most| At::Member(&body, "max_waiting").number(*most, AMOUNT))?;
-        patched(&self.lost_delay, "lost_delay", Spans::ANY)?;
-        self.shares.each(|value| shares(value.iter()))
-    }
-}
-
-impl Bounded for PauseQueue {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        self.until.as_ref().map_or(Ok(()), |until| later(until, Spans::ANY, &At::Body))
-    }
 }
 
 unbounded! { GetQueue DeleteQueue ResumeQueue }

@@ -1,16 +1,10 @@
 //! Requests about the resources of a pool. Answers never contain their data, which is often secret.
 
 use super::{Page, Patch};
-use crate::at::At;
-use crate::bounded::leases::later;
-use crate::bounded::resources::{data, resource, tags};
-use crate::bounded::{Bounded, COUNT, SetIds, Spans, bounded_pages, unbounded};
-use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX};
+use crate::bounded::{bounded_pages, unbounded};
 use crate::lease::Later;
 use crate::names::{PoolName, ResourceId, Tag};
-use crate::refusal::Refusal;
 use crate::secret::Json;
-use crate::sentences::{BodyRefusal, SetPlace};
 use crate::settings::NewResource;
 
 /// The caller's consent to a set that retires most of a pool.
@@ -100,53 +94,6 @@ pub struct BanResource {
 pub struct RestoreResource {
     pub pool: PoolName,
     pub resource: ResourceId,
-}
-
-impl Bounded for SyncResources {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let mut ids = SetIds::default();
-        for (index, one) in self.resources.iter().enumerate() {
-            let at = At::Item(&At::Body, index);
-            let once = ids.once(&one.id, SetPlace::Item(index), &At::Member(&at, "id"));
-            once.and_then(|()| resource(one, &at)).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for AddResources {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let (sent, most) = (self.resources.len(), ITEMS_MAX);
-        if !(1..=most).contains(&sent) {
-            return Err(At::Body.refuse(BodyRefusal::ResourcesOutside { sent, most }));
-        }
-        for (index, one) in self.resources.iter().enumerate() {
-            resource(one, &At::Item(&At::Body, index)).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for PatchResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.data.each(|json| data(json, &body))?;
-        self.tags.each(|all| tags(all, &body))?;
-        self.slots.each(|slots| At::Member(&body, "slots").number(*slots, COUNT))
-    }
-}
-
-impl Bounded for CoolResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        later(&self.until, Spans::ANY, &At::Body)
-    }
-}
-
-impl Bounded for BanResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let at = At::Member(&At::Body, "reason");
-        self.reason.as_ref().map_or(Ok(()), |reason| at.text(reason, ERROR_BYTES_MAX))
-    }
 }
 
 unbounded! { GetResource DeleteResource RestoreResource }

@@ -2,16 +2,12 @@
 //! the server computes its own.
 
 use super::{Effect, Meant, Page, Patch};
-use crate::at::At;
-use crate::bounded::leases::later;
-use crate::bounded::schedules::{every, job, settings};
-use crate::bounded::{Bounded, CATCH_UP_COUNT, SetIds, Spans, bounded_pages, unbounded};
-use crate::bounds::CRON_BYTES_MAX;
+use crate::bounded::{bounded_pages, unbounded};
 use crate::lease::Later;
 use crate::names::{JobId, Owner, ScheduleId};
 use crate::refusal::Refusal;
 use crate::schedule::{CatchUp, FirstPlan, Overlap, ScheduleSettings, ScheduledJob};
-use crate::sentences::{BodyRefusal, SetPlace};
+use crate::sentences::BodyRefusal;
 use crate::time::{Moment, Span};
 
 /// Lists schedules in the order of their ids.
@@ -189,43 +185,6 @@ pub struct SyncSchedules {
     pub meant: Meant,
     /// `?version`: a number below that of the last sync is refused.
     pub version: Option<u64>,
-}
-
-impl Bounded for PutSchedule {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        settings(&self.settings, At::Body)
-    }
-}
-
-impl Bounded for SyncSchedules {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let mut ids = SetIds::default();
-        for (index, (id, set)) in self.schedules.iter().enumerate() {
-            let at = At::Item(&At::Body, index);
-            let once = ids.once(id, SetPlace::Item(index), &At::Member(&at, "id"));
-            once.and_then(|()| settings(set, at)).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for PatchSchedule {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.cron.each(|text| At::Member(&body, "cron").text(text, CRON_BYTES_MAX))?;
-        self.every.each(|span| every(*span, &body))?;
-        self.starts_at.each(|moment| At::Member(&body, "starts_at").moment(*moment))?;
-        self.ends_at.each(|moment| At::Member(&body, "ends_at").moment(*moment))?;
-        self.jitter.each(|span| At::Member(&body, "jitter").span(*span, Spans::JITTER))?;
-        self.catch_up_max.each(|n| At::Member(&body, "catch_up_max").number(*n, CATCH_UP_COUNT))?;
-        self.job.each(|one| job(one, At::Member(&body, "job")))
-    }
-}
-
-impl Bounded for PauseSchedule {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        self.until.as_ref().map_or(Ok(()), |until| later(until, Spans::ANY, &At::Body))
-    }
 }
 
 unbounded! { GetSchedule DeleteSchedule ResumeSchedule RunScheduleNow }

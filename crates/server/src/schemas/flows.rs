@@ -1,8 +1,8 @@
 //! The schemas of jobs that wait for others, and of flows.
 
 use serde_json::{Map, Value, json};
-use tenure_core::bounds::{AFTER_MAX, FLOW_BYTES_MAX, REF_BYTES_MAX};
-use tenure_core::flow::{FlowState, Gone, OnParentFailure, ParentState};
+use tenure_core::bounds::FLOW_BYTES_MAX;
+use tenure_core::flow::{FlowState, Gone, ParentState};
 use tenure_core::job::JobState;
 
 use super::{Fields, add_shown, list, of, words};
@@ -70,12 +70,7 @@ const FLOWS: &[(&str, Fields)] = &[
 
 /// The type that a word of these schemas means.
 pub(super) fn word(word: &str) -> Option<Value> {
-    let most = match word {
-        "flow" => FLOW_BYTES_MAX,
-        "ref" => REF_BYTES_MAX,
-        _ => return None,
-    };
-    Some(json!({"type": "string", "maxLength": most}))
+    (word == "flow").then(|| json!({"type": "string", "maxLength": FLOW_BYTES_MAX}))
 }
 
 /// Adds the schemas of flows.
@@ -83,13 +78,8 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     let states = JobState::ALL.map(ParentState::There).into_iter();
     let states = states.chain([ParentState::Gone(Gone::Gone)]).map(ParentState::as_str);
     let states: Vec<&str> = states.collect();
-    let after = json!({"type": "array", "items": of("AfterEntry"), "maxItems": AFTER_MAX});
     add_shown(all, FLOWS);
     for (name, schema) in [
-        ("After", after),
-        ("AfterEntry", json!({"oneOf": [of("key"), of("AfterItem")]})),
-        ("GoneIsDone", words(&["done"])),
-        ("OnParentFailure", words(&OnParentFailure::ALL.map(OnParentFailure::as_str))),
         ("FlowState", words(&FlowState::ALL.map(FlowState::as_str))),
         ("ParentState", words(&states)),
         ("ShownParent", json!({"oneOf": [of("key"), of("NamedFlow")]})),

@@ -1,273 +1,150 @@
-//! Parts that several bodies and answers share, each schema with its fields, and bodies that have several forms.
+//! Schemas of bodies, and of answers with the same fields, out of the table of fields.
 
-use super::bodies::{GAUGE, LEASE_CALL, SCHEDULE_SETTINGS};
-use super::{Fields, Form};
+use serde_json::{Map, Value, json};
+use tenure_core::decode::{FieldSpec, Kind, ObjectSpec, Presence, Variant, objects};
 
-pub(super) const GIVEN: &[(&str, Fields)] = &[
-    (
-        "Unique",
-        &[
-            ("key", "key!", "The key, unique within the namespace, 1 to 256 bytes."),
-            (
-                "until",
-                "end|start",
-                "Until when the job holds the key: its end (the default), or the start of its first run.",
-            ),
-            (
-                "for",
-                "duration?~",
-                "The key is held at least this long after the push, also by a finished job; null holds it no longer than until.",
-            ),
-            (
-                "on_conflict",
-                "keep|replace|reject",
-                "What a push does that meets a holder of the key: keep (the default) answers the job that is there, replace gives it the new content, reject is refused as unique_conflict.",
-            ),
-            (
-                "within",
-                "duration?~",
-                "With on_conflict replace: pushes move run_at no further than this beyond the moment at which the wait began; null is no bound.",
-            ),
-        ],
-    ),
-    (
-        "Retry",
-        &[
-            (
-                "max_attempts",
-                "integer",
-                "How many runs may fail, 0 to 1,000,000,000; 0 is without end, 20 the default.",
-            ),
-            (
-                "max_lost",
-                "integer",
-                "How many times in a row the worker may be lost before the job fails as poison; 0 is never, 3 the default.",
-            ),
-            (
-                "max_snoozes",
-                "integer?~",
-                "How often a job may snooze before it fails, 0 to 1,000,000,000; absent is without end.",
-            ),
-            ("backoff", "Backoff", "How long a job waits between attempts."),
-        ],
-    ),
-    (
-        "Backoff",
-        &[
-            (
-                "kind",
-                "exponential|fixed|list",
-                "How the waits grow: exponential (the default), fixed, or a list.",
-            ),
-            ("base", "duration~", "The first wait, or the only one of kind fixed; 1s if absent."),
-            ("max", "duration~", "The longest wait of kind exponential; 1h if absent."),
-            ("delays", "duration[]~", "The waits of kind list, 1 to 100; the last one repeats."),
-            (
-                "jitter",
-                "boolean",
-                "Whether each wait is drawn evenly between half of it and the whole; true if absent.",
-            ),
-        ],
-    ),
-    (
-        "Rate",
-        &[
-            ("count", "integer!", "How many tokens there are in each period, 1 to 1,000,000,000."),
-            ("per", "duration!", "The period, more than 0s."),
-            (
-                "burst",
-                "integer",
-                "How many tokens may go at once after a rest, 1 or more; 1 if absent, which is evenly spaced.",
-            ),
-        ],
-    ),
-    (
-        "AfterItem",
-        &[
-            (
-                "job",
-                "key",
-                "The id of a job, or key:KEY for the job that held KEY before this call.",
-            ),
-            ("ref", "ref", "The ref of another item of this call."),
-            ("flow", "flow", "A whole flow, however many jobs come into it."),
-            (
-                "gone",
-                "GoneIsDone",
-                "A job or flow that is not there counts as done. Without it the push is refused.",
-            ),
-        ],
-    ),
-    (
-        "ResourceVerdict",
-        &[
-            ("pool", "name!", "The pool of the resource."),
-            ("id", "key!", "The id of the resource."),
-            (
-                "verdict",
-                "ok|cool|ban",
-                "Nothing special (ok, the default), let it rest (cool), or hand it out no more (ban).",
-            ),
-            ("for", "duration", "With cool: how long it rests. Excludes until."),
-            ("until", "moment", "With cool: when its rest ends. Excludes for."),
-            ("reason", "string", "With ban: why, for people; at most 8 KiB."),
-        ],
-    ),
-    (
-        "LimitVerdict",
-        &[
-            ("limit", "name!", "The limit that was held."),
-            (
-                "pause",
-                "duration",
-                "Nobody is granted it for this long from now; a later pause that is there holds.",
-            ),
-            (
-                "spent",
-                "integer",
-                "How many rate tokens were spent in truth, 0 or more; it corrects the cost that the grant booked.",
-            ),
-        ],
-    ),
+use super::{object_of, words};
+
+/// Objects that answers show, too: each has a twin with this prefix, in which all fields are required but those that
+/// an answer may lack.
+const SHARED: &[(&str, &[&str])] = &[
+    ("Unique", &["for", "within"]),
+    ("Retry", &["max_snoozes"]),
+    ("Backoff", &["base", "max", "delays"]),
+    ("Rate", &[]),
 ];
+const SHOWN_PREFIX: &str = "Shown";
 
-const NEED: Fields = &[
-    ("limit", "name", "The limit that is held, never a template. Excludes pool."),
-    (
-        "weight",
-        "integer",
-        "How many permits of the limit are held, 1 to 1,000,000,000; 1 if absent.",
-    ),
-    ("cost", "integer", "How many rate tokens are taken, 0 to 1,000,000,000; 1 if absent."),
-    ("pool", "name", "The pool of which resources are held. Excludes limit."),
-    ("tag", "name", "Only resources with this tag."),
-    ("prefer", "key", "The id of the resource that is taken if it is free."),
-    ("id", "key", "The id of the only resource that will do."),
-    ("count", "integer", "How many different resources are held, 1 or more; 1 if absent."),
-];
+/// The name of a schema in an answer.
+pub(super) fn shown_name(schema: &str) -> String {
+    match SHARED.iter().find(|(shared, _)| *shared == schema) {
+        Some(_) => format!("{SHOWN_PREFIX}{schema}"),
+        None => schema.to_owned(),
+    }
+}
 
-const SETTLE_ITEM: Fields = &[
-    ("lease", "string!", "The id of the lease to end."),
-    (
-        "outcome",
-        "succeeded|failed|snoozed|released",
-        "How the run ended. A lease without a job takes succeeded or released.",
-    ),
-    ("result", "any", "With succeeded: the result, any JSON of at most 256 KiB."),
-    ("error", "string", "With failed: what went wrong; the last 8 KiB of it are kept."),
-    (
-        "retry_in",
-        "duration",
-        "With failed: the next attempt comes after this, instead of the backoff. Excludes final.",
-    ),
-    ("final", "boolean", "With failed: there is no other attempt; false if absent."),
-    ("for", "duration", "With snoozed: the job waits this long, at least 100ms. Excludes until."),
-    (
-        "until",
-        "moment",
-        "With snoozed: the job waits until this moment, at least 100 ms ahead. Excludes for.",
-    ),
-    ("reset", "boolean", "With snoozed: attempts start again from 0; false if absent."),
-    ("progress", "any", "The last progress report, at most 4 KiB, kept with the job."),
-    (
-        "next_in",
-        "duration",
-        "The schedule of the job has its next moment this long after the settle: whole seconds, 1s to 3650d.",
-    ),
-    (
-        "resources",
-        "ResourceVerdict[]",
-        "What becomes of resources that were held; without a verdict, nothing special.",
-    ),
-    ("limits", "LimitVerdict[]", "What becomes of limits that were held."),
-    (
-        "push",
-        "NewJob[]",
-        "Follow-up jobs, at most 100, stored in the same step as the settle, or neither is.",
-    ),
-];
+/// The schemas of all bodies, and the twins of those that answers share.
+pub(super) fn add(all: &mut Map<String, Value>) {
+    for object in objects() {
+        let schema = if object.variants.is_empty() {
+            given(&object.fields, &[], all)
+        } else {
+            one_of(&object.fields, object.variants, all)
+        };
+        all.insert(object.schema.to_owned(), schema);
+    }
+    for (schema, lacking) in SHARED {
+        let fields = shown_fields(schema, lacking);
+        all.insert(shown_name(schema), super::shown_of(&fields));
+    }
+}
 
-/// Bodies that come in several forms. The fields of one form exclude those of the others.
-pub(super) const FORMS: &[(&str, Fields, &[Form])] = &[
-    (
-        "Need",
-        NEED,
-        &[
-            Form {
-                name: "LimitNeed",
-                own: &["limit", "weight", "cost"],
-                required: &["limit"],
-                says: None,
-            },
-            Form {
-                name: "PoolNeed",
-                own: &["pool", "tag", "prefer", "id", "count"],
-                required: &["pool"],
-                says: None,
-            },
-        ],
-    ),
-    (
-        "LeaseCall",
-        LEASE_CALL,
-        &[
-            Form { name: "JobsCall", own: &["queues", "max"], required: &["queues"], says: None },
-            Form { name: "NeedsCall", own: &["needs"], required: &["needs"], says: None },
-        ],
-    ),
-    (
-        "Gauge",
-        GAUGE,
-        &[
-            Form {
-                name: "CountGauge",
-                own: &["url", "count"],
-                required: &["url", "count"],
-                says: None,
-            },
-            Form {
-                name: "ScrapydGauge",
-                own: &["scrapyd", "project"],
-                required: &["scrapyd"],
-                says: None,
-            },
-        ],
-    ),
-    ("ScheduleSettings", SCHEDULE_SETTINGS, TIMINGS),
-    (
-        "SettleItem",
-        SETTLE_ITEM,
-        &[
-            Form {
-                name: "Succeeded",
-                own: &["result"],
-                required: &["outcome"],
-                says: Some(("outcome", "succeeded")),
-            },
-            Form {
-                name: "Failed",
-                own: &["error", "retry_in", "final"],
-                required: &["outcome"],
-                says: Some(("outcome", "failed")),
-            },
-            Form {
-                name: "Snoozed",
-                own: &["for", "until", "reset"],
-                required: &["outcome"],
-                says: Some(("outcome", "snoozed")),
-            },
-            Form {
-                name: "Released",
-                own: &[],
-                required: &["outcome"],
-                says: Some(("outcome", "released")),
-            },
-        ],
-    ),
-];
+/// The patch of an object: each field may be absent or null, for its default.
+pub(super) fn patch(schema: &str, all: &mut Map<String, Value>) -> Value {
+    let mut object = spec(schema);
+    object.fields.iter_mut().for_each(|field| field.presence = Presence::Nullable);
+    given(&object.fields, &[], all)
+}
 
-/// The two timings of a schedule.
-pub(super) const TIMINGS: &[Form] = &[
-    Form { name: "CronTiming", own: &["cron", "zone"], required: &["cron"], says: None },
-    Form { name: "IntervalTiming", own: &["every"], required: &["every"], says: None },
-];
+/// An object of a set: this field is required in it.
+pub(super) fn item(schema: &str, required: &'static str, all: &mut Map<String, Value>) -> Value {
+    let mut object = spec(schema);
+    let keys = object.fields.iter_mut().filter(|field| field.name == required);
+    keys.for_each(|field| field.presence = Presence::Required);
+    one_of(&object.fields, object.variants, all)
+}
+
+/// The fields of an object as an answer has them, with the names of those that it may lack.
+pub(super) fn shown_fields(schema: &str, lacking: &[&str]) -> Vec<super::ShownField> {
+    let field = |field: &FieldSpec| {
+        let kind = kind(&field.kind, &shown_name, &mut Map::new());
+        let kind = if field.presence == Presence::Nullable { or_null(kind) } else { kind };
+        (field.name, kind, field.sentence, !lacking.contains(&field.name))
+    };
+    spec(schema).fields.iter().map(field).collect()
+}
+
+fn spec(schema: &str) -> ObjectSpec {
+    let named = objects().into_iter().find(|object| object.schema == schema);
+    named.unwrap_or_else(|| panic!("no object of the table has the schema {schema}"))
+}
+
+/// An object in a body: these fields are required, beside those of the table.
+fn given(fields: &[FieldSpec], required: &[&str], all: &mut Map<String, Value>) -> Value {
+    let is_required =
+        |field: &&FieldSpec| field.presence == Presence::Required || required.contains(&field.name);
+    let required: Vec<&str> = fields.iter().filter(is_required).map(|field| field.name).collect();
+    let fields: Vec<(&str, Value, &str)> = fields
+        .iter()
+        .map(|field| {
+            let kind = kind(&field.kind, &str::to_owned, all);
+            let kind = if field.presence == Presence::Nullable { or_null(kind) } else { kind };
+            (field.name, kind, field.sentence)
+        })
+        .collect();
+    object_of(fields.into_iter(), &required)
+}
+
+/// One of several variants of an object: each has its own fields, and those that all variants share.
+fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Value>) -> Value {
+    let mut objects = Vec::new();
+    for variant in variants {
+        let others = variants.iter().filter(|other| other.name != variant.name);
+        let foreign: Vec<&str> = others.flat_map(|other| other.own).copied().collect();
+        let is_own = |field: &&FieldSpec| {
+            variant.own.contains(&field.name) || !foreign.contains(&field.name)
+        };
+        let own: Vec<FieldSpec> = fields.iter().filter(is_own).cloned().collect();
+        let mut object = given(&own, variant.required, all);
+        object["title"] = variant.name.into();
+        if let Some((field, word)) = variant.says {
+            let sentence = object["properties"][field]["description"].take();
+            object["properties"][field] =
+                json!({"type": "string", "const": word, "description": sentence});
+        }
+        objects.push(object);
+    }
+    json!({"oneOf": objects})
+}
+
+fn or_null(kind: Value) -> Value {
+    if kind == json!({}) {
+        // Any JSON may be null.
+        return kind;
+    }
+    json!({"anyOf": [kind, {"type": "null"}]})
+}
+
+/// The schema of a kind. `named` gives the schema of an object its name; kinds with a schema of their own go to `all`.
+fn kind(kind: &Kind, named: &dyn Fn(&str) -> String, all: &mut Map<String, Value>) -> Value {
+    match kind {
+        Kind::Text(None) => json!({"type": "string"}),
+        Kind::Text(Some(most)) => json!({"type": "string", "maxLength": most}),
+        Kind::Whole(bounds) => {
+            json!({"type": "integer", "minimum": bounds.start(), "maximum": bounds.end()})
+        }
+        Kind::Duration => super::of("duration"),
+        Kind::Moment => super::of("moment"),
+        Kind::Boolean => json!({"type": "boolean"}),
+        Kind::Any => json!({}),
+        Kind::Map => json!({"type": "object"}),
+        Kind::Words(known) => words(known),
+        Kind::List(of, items) => {
+            let mut list = json!({"type": "array", "items": self::kind(of, named, all)});
+            if *items.start() > 0 {
+                list["minItems"] = json!(items.start());
+            }
+            list["maxItems"] = json!(items.end());
+            list
+        }
+        Kind::Object(schema) => super::of(&named(schema)),
+        Kind::OneOf(kinds) => {
+            json!({"oneOf": kinds.iter().map(|kind| self::kind(kind, named, all)).collect::<Vec<_>>()})
+        }
+        Kind::Alias(schema, of) => {
+            let of = self::kind(of, named, all);
+            all.insert((*schema).to_owned(), of);
+            super::of(schema)
+        }
+    }
+}

@@ -1,10 +1,8 @@
 //! The schemas that the OpenAPI document names: bodies of requests, and answers.
 //!
-//! Fields are named once, here, for people and generators, each with the meaning of its value: unit, range, default.
-//! The readers of `tenure_core` check the values. One test sends every field of a body to those readers,
-//! and another one finds a field without a description.
+//! The fields of bodies come from the table of `tenure_core::decode`, which reads and checks them. The fields of answers
+//! are named here, each with the meaning of its value: unit, range, default.
 
-mod bodies;
 mod events;
 mod flows;
 mod given;
@@ -13,29 +11,24 @@ mod shown;
 mod things;
 
 use serde_json::{Map, Value, json};
-use tenure_core::bounds::{
-    CATCH_UP_MAX, ITEMS_MAX, LIST_MAX, OWNER_BYTES_MAX, PREVIEW_MAX, PRIORITY_MAX, PRIORITY_MIN,
-    QUEUES_MAX, SCHEDULE_ID_BYTES_MAX,
-};
+use tenure_core::bounds::{ITEMS_MAX, OWNER_BYTES_MAX, SCHEDULE_ID_BYTES_MAX};
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
 
-pub(crate) use self::bodies::BODIES;
-use self::bodies::{GAUGE, LIMIT_BOUNDS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
-use self::given::{FORMS, GIVEN, TIMINGS};
 use self::leases::LEASES;
 use self::shown::{JOB, SHOWN};
 use self::things::THINGS;
 
 /// A field of an object: its name, its type by a word, and the meaning of its value, for readers of the document.
 ///
-/// A word that ends with `!` is a field that a body must have, and one that ends with `~` is a field that an answer may
-/// lack. All other fields of bodies are optional, and all other fields of answers are always there, even if only as
-/// null.
+/// A word that ends with `~` is a field that an answer may lack. All others are always there, even if only as null.
 type DescribedField = (&'static str, &'static str, &'static str);
 
 /// Fields of an object.
 type Fields = &'static [DescribedField];
+
+/// Fields of a gauge that only one of its variants has.
+const GAUGE_VARIANTS: [&str; 4] = ["url", "count", "scrapyd", "project"];
 
 /// Why something waits, as section 3 of the contract lists it. A client must accept words that it does not know.
 const REASON_KINDS: &[&str] = &[
@@ -55,14 +48,9 @@ const REASON_KINDS: &[&str] = &[
     "never_fits",
 ];
 
-/// Schemas that bodies and answers share. An answer has all of their fields, so it names a twin with this prefix, in
-/// which all are required.
-const SHARED: &[&str] = &["Unique", "Retry", "Backoff", "Rate"];
-const SHOWN_PREFIX: &str = "Shown";
-
 /// A type of a field, by a word.
 fn of(word: &str) -> Value {
-    let word = word.trim_end_matches(['!', '~']);
+    let word = word.trim_end_matches('~');
     if let Some(item) = word.strip_suffix("[]") {
         return json!({"type": "array", "items": of(item)});
     }
@@ -93,65 +81,32 @@ fn words(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
+/// A field of an answer: its name, its schema, the meaning of its value, and whether it is always there.
+type ShownField = (&'static str, Value, &'static str, bool);
+
 /// An object in an answer: each field is required unless its word says otherwise.
 fn shown(fields: &[DescribedField]) -> Value {
-    let required = fields.iter().filter(|(_, word, _)| !word.ends_with('~'));
-    let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
-    object_of(
-        fields.iter().map(|(name, word, sentence)| (*name, shown_as(word), *sentence)),
-        &required,
-    )
+    shown_of(&shown_fields(fields))
+}
+
+fn shown_fields(fields: &[DescribedField]) -> Vec<ShownField> {
+    let field = |(name, word, sentence): &DescribedField| {
+        (*name, shown_as(word), *sentence, !word.ends_with('~'))
+    };
+    fields.iter().map(field).collect()
+}
+
+fn shown_of(fields: &[ShownField]) -> Value {
+    let required: Vec<&str> =
+        fields.iter().filter(|(.., always)| *always).map(|(name, ..)| *name).collect();
+    let described = fields.iter().map(|(name, kind, sentence, _)| (*name, kind.clone(), *sentence));
+    object_of(described, &required)
 }
 
 /// A type of a field of an answer, by a word.
 fn shown_as(word: &str) -> Value {
-    match SHARED.iter().find(|shared| word.starts_with(**shared)) {
-        Some(_) => of(&format!("{SHOWN_PREFIX}{word}")),
-        None => of(word),
-    }
-}
-
-/// An object in a body: each field is optional unless its word says otherwise.
-fn given(fields: &[DescribedField]) -> Value {
-    let required = fields.iter().filter(|(_, word, _)| word.ends_with('!'));
-    let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
-    object_of(fields.iter().map(|(name, word, sentence)| (*name, of(word), *sentence)), &required)
-}
-
-/// One of several forms of a body: each has its own fields, and those that all forms share.
-fn one_of(fields: &[DescribedField], forms: &[Form]) -> Value {
-    let form = |form: &Form| {
-        let others = forms.iter().filter(|other| other.name != form.name);
-        let foreign: Vec<&str> = others.flat_map(|other| other.own).copied().collect();
-        let is_own = |name: &str| form.own.contains(&name) || !foreign.contains(&name);
-        let mut object =
-            given(&fields.iter().filter(|(name, ..)| is_own(name)).copied().collect::<Vec<_>>());
-        object["title"] = form.name.into();
-        if let Some(required) = object["required"].as_array_mut() {
-            required.extend(form.required.iter().map(|name| Value::from(*name)));
-        } else {
-            object["required"] = json!(form.required);
-        }
-        if let Some((field, word)) = form.says {
-            let sentence = object["properties"][field]["description"].take();
-            object["properties"][field] =
-                json!({"type": "string", "const": word, "description": sentence});
-        }
-        object
-    };
-    json!({"oneOf": forms.iter().map(form).collect::<Vec<_>>()})
-}
-
-/// One form of a body that has several.
-struct Form {
-    /// Its name, for generators.
-    name: &'static str,
-    /// Fields that not every form has.
-    own: &'static [&'static str],
-    /// Fields that this form must have, beside those that every form must have.
-    required: &'static [&'static str],
-    /// The field by which the form is recognised, and its value there.
-    says: Option<(&'static str, &'static str)>,
+    let schema = word.trim_end_matches(['?', '~', '[', ']']);
+    of(&word.replacen(schema, &given::shown_name(schema), 1))
 }
 
 /// A description stands beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 uses, allows that.
@@ -180,23 +135,15 @@ fn list(item: &str) -> Value {
     object_of(fields.into_iter(), &["items", "next"])
 }
 
-/// An object in which each of these fields may be null, for its default.
-fn patch(fields: &[DescribedField]) -> Value {
-    let nullable = |(name, word, sentence): &DescribedField| {
-        (*name, of(&format!("{}?", word.trim_end_matches('?'))), *sentence)
-    };
-    object_of(fields.iter().map(nullable), &[])
-}
-
 /// One item, or an array of 1 to `ITEMS_MAX`.
 fn one_or_many(item: &str) -> Value {
     let many = json!({"type": "array", "items": of(item), "minItems": 1, "maxItems": ITEMS_MAX});
     json!({"oneOf": [of(item), many]})
 }
 
-/// An answer with the fields of `first` and then of `rest`.
-fn joined(first: &[DescribedField], rest: &[DescribedField]) -> Value {
-    shown(&[first, rest].concat())
+/// An answer with these fields, and with the settings that its body sets.
+fn joined(fields: &[DescribedField], settings: Vec<ShownField>) -> Value {
+    shown_of(&[shown_fields(fields), settings].concat())
 }
 
 /// Adds schemas of answers, each with its fields.
@@ -206,27 +153,13 @@ fn add_shown(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
     }
 }
 
-/// Adds schemas of bodies, each with its fields.
-fn add_given(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
-    for (name, fields) in objects {
-        all.insert((*name).to_owned(), given(fields));
-    }
-}
-
 /// All schemas by name.
 pub(crate) fn all() -> Value {
     let mut all = Map::new();
-    add_given(&mut all, BODIES);
-    add_given(&mut all, GIVEN);
+    given::add(&mut all);
     add_shown(&mut all, SHOWN);
     add_shown(&mut all, LEASES);
     add_shown(&mut all, THINGS);
-    for (name, fields) in GIVEN.iter().filter(|(name, _)| SHARED.contains(name)) {
-        all.insert(format!("{SHOWN_PREFIX}{name}"), shown(fields));
-    }
-    for (name, fields, forms) in FORMS {
-        all.insert((*name).to_owned(), one_of(fields, forms));
-    }
     let flags = [
         ("duplicate", "boolean", "Whether the job was there already, and nothing was stored."),
         ("replaced", "boolean~", "Whether a job that was there got the new content."),
@@ -246,7 +179,7 @@ pub(crate) fn all() -> Value {
         (
             "over_limit",
             "integer",
-            "Whether more is in use than the concurrency allows, as after it was lowered.",
+            "How many permits are in use beyond the concurrency, as after it was lowered.",
         ),
         ("paused_until", "moment?", "Until when nothing is granted; null if it is not paused."),
         ("holders", "Holder[]", "Who holds permits, at most 20."),
@@ -267,20 +200,6 @@ pub(crate) fn all() -> Value {
     .concat();
     let states: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    let worker = given(&[
-        ("id", "key", "Random for each process, 1 to 256 bytes; anonymous if absent."),
-        ("host", "string", "The host of the process, at most 256 bytes."),
-        ("pid", "integer", "The id of the process on its host."),
-        ("version", "string", "The version of the program, at most 256 bytes."),
-    ]);
-    let extend = given(&[
-        ("lease", "string!", "The id of the lease."),
-        (
-            "progress",
-            "any",
-            "What its holder reports, at most 4 KiB; shown with the job until the next report.",
-        ),
-    ]);
     let queue = [
         ("name", "name", "The name of the queue."),
         ("paused", "boolean", "Whether nothing is granted now."),
@@ -329,16 +248,6 @@ pub(crate) fn all() -> Value {
         ("created_at", "moment", "When the schedule was made."),
         ("changed_at", "moment", "When its timing was changed last."),
     ];
-    let item = [
-        [(
-            "id",
-            "schedule!",
-            "The id of the schedule, 1 to 200 bytes; it must not stand twice in the set.",
-        )]
-        .as_slice(),
-        SCHEDULE_SETTINGS,
-    ]
-    .concat();
     let pool = [
         ("name", "name", "The name of the pool."),
         ("available", "integer", "How many resources have a free slot."),
@@ -347,6 +256,13 @@ pub(crate) fn all() -> Value {
         ("banned", "integer", "How many resources are banned."),
         ("waiting", "integer", "How many jobs and callers stand in its lines."),
     ];
+    let mut bounds = given::shown_fields("LimitSettings", &[]);
+    // An answer shows the gauge with its readings.
+    bounds.retain(|(name, ..)| *name != "gauge");
+    let mut timed = given::shown_fields("ScheduleSettings", &[]);
+    timed.retain(|(name, ..)| *name != "id");
+    let reading: &[DescribedField] =
+        &[("reading", "GaugeReading?", "What was read last; null before the first attempt.")];
     let resources = json!({"type": "array", "items": of("Resource")});
     let pushed = json!({"type": "array", "items": of("PushedJob")});
     for (name, schema) in [
@@ -354,36 +270,21 @@ pub(crate) fn all() -> Value {
         ("Code", words(&codes)),
         ("ReasonKind", words(REASON_KINDS)),
         ("NewJobs", one_or_many("NewJob")),
-        ("PushedJob", joined(JOB, flags)),
+        ("PushedJob", shown(&[JOB, flags].concat())),
         ("PushedJobs", json!({"oneOf": [of("PushedJob"), pushed]})),
-        ("WorkerName", json!({"oneOf": [of("key"), worker]})),
         ("Granted", json!({"oneOf": [of("Lease"), of("Tokens")]})),
-        ("ExtendItem", json!({"oneOf": [of("string"), extend]})),
         ("ResourceSet", json!({"type": "array", "items": of("NewResource")})),
         ("NewResources", one_or_many("NewResource")),
         ("Resources", json!({"oneOf": [of("Resource"), resources]})),
-        ("Queue", joined(&queue, QUEUE_SETTINGS)),
-        ("Limit", joined(&limit, LIMIT_BOUNDS)),
-        (
-            "ReadGauge",
-            joined(
-                &[(
-                    "reading",
-                    "GaugeReading?",
-                    "What was read last; null before the first attempt.",
-                )],
-                GAUGE,
-            ),
-        ),
-        ("OnStale", words(&["keep", "hold"])),
-        ("Pool", joined(&pool, POOL_SETTINGS)),
-        ("Schedule", joined(&schedule, SCHEDULE_SETTINGS)),
-        ("SchedulePatch", patch(SCHEDULE_SETTINGS)),
-        ("ScheduleItem", one_of(&item, TIMINGS)),
+        ("Queue", joined(&queue, given::shown_fields("QueueSettings", &[]))),
+        ("Limit", joined(&limit, bounds)),
+        ("ReadGauge", joined(reading, given::shown_fields("Gauge", &GAUGE_VARIANTS))),
+        ("Pool", joined(&pool, given::shown_fields("PoolSettings", &[]))),
+        ("Schedule", joined(&schedule, timed)),
+        ("SchedulePatch", given::patch("ScheduleSettings", &mut all)),
+        ("ScheduleItem", given::item("ScheduleSettings", "id", &mut all)),
         ("ScheduleSet", json!({"type": "array", "items": of("ScheduleItem")})),
         ("Schedules", list("Schedule")),
-        ("Overlap", words(&["skip", "queue", "allow"])),
-        ("CatchUp", words(&["none", "last", "all"])),
         ("Jobs", list("Job")),
         ("Leases", list("LeaseSummary")),
         ("Queues", list("Queue")),
@@ -396,29 +297,5 @@ pub(crate) fn all() -> Value {
     }
     flows::add(&mut all);
     events::add(&mut all);
-    let mut all = Value::Object(all);
-    bound(&mut all, "/NewJob/properties/priority", PRIORITY_MIN, PRIORITY_MAX);
-    bound(&mut all, "/JobFilter/properties/max", 1, LIST_MAX as i64);
-    bound(&mut all, "/LeaseCall/oneOf/0/properties/max", 1, ITEMS_MAX as i64);
-    bound(&mut all, "/PreviewCall/properties/count", 1, PREVIEW_MAX as i64);
-    for timing in 0..TIMINGS.len() {
-        let catch_up_max = format!("/ScheduleSettings/oneOf/{timing}/properties/catch_up_max");
-        bound(&mut all, &catch_up_max, 1, CATCH_UP_MAX);
-    }
-    bound(&mut all, "/ScheduledJob/properties/priority", PRIORITY_MIN, PRIORITY_MAX);
-    let queues = at(&mut all, "/LeaseCall/oneOf/0/properties/queues");
-    queues["minItems"] = 1.into();
-    queues["maxItems"] = QUEUES_MAX.into();
-    all
-}
-
-/// A part of the schemas, to be changed in place.
-fn at<'a>(all: &'a mut Value, pointer: &str) -> &'a mut Value {
-    all.pointer_mut(pointer).unwrap_or_else(|| panic!("no schema has {pointer}"))
-}
-
-fn bound(all: &mut Value, pointer: &str, min: i64, max: i64) {
-    let field = at(all, pointer);
-    field["minimum"] = min.into();
-    field["maximum"] = max.into();
+    Value::Object(all)
 }

@@ -104,7 +104,7 @@ fn a_wrong_job_is_refused_with_its_place() {
             // Fields that do not exist.
             row(r#"{"prioritty":1}"#, UnknownField, "/prioritty", "did you mean \"priority\"?"),
             row(r#"{"zzz":1}"#, UnknownField, "/zzz", "the fields of a job are \"id\", \"queue\","),
-            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"traceparent\""),
+            row(r#"{"zzz":null}"#, UnknownField, "/zzz", "\"traceparent\""),
             row(r#"{"a/b~c":1}"#, UnknownField, "/a~1b~0c", ""),
             row(r#"{"state":"ready"}"#, UnknownField, "/state", "answered and cannot be set"),
             row(r#"{"next_in":"1s"}"#, UnknownField, "/next_in", ""),

@@ -1,17 +1,12 @@
-//! Resources of a pool, and sets in which each id may appear once.
+//! Sets in which each id may appear once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use super::COUNT;
 use crate::at::At;
-use crate::bounds::{RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
-use crate::names::Tag;
 use crate::refusal::Refusal;
-use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
-use crate::settings::NewResource;
 
 /// The ids of a set as far as it is read, each with its place.
 ///
@@ -40,18 +35,4 @@ impl<I: Hash + Eq + AsRef<str>> SetIds<I> {
             }
         }
     }
-}
-
-pub(crate) fn resource(one: &NewResource, at: &At<'_>) -> Result<(), Refusal> {
-    data(&one.data, at)?;
-    tags(&one.tags, at)?;
-    At::Member(at, "slots").number(one.slots, COUNT)
-}
-
-pub(crate) fn data(data: &Json, of: &At<'_>) -> Result<(), Refusal> {
-    At::Member(of, "data").content(data.text().len(), RESOURCE_DATA_BYTES_MAX)
-}
-
-pub(crate) fn tags(tags: &[Tag], of: &At<'_>) -> Result<(), Refusal> {
-    At::Member(of, "tags").items(tags.len(), 0..=TAGS_MAX)
 }
