@@ -76,18 +76,12 @@ fn operation(route: &Route) -> Value {
     let mut parameters: Vec<Value> = route
         .names()
         .map(|name| {
-            let said = parameter(name);
             let kind = json!({"type": "string"});
-            json!({"name": name, "in": "path", "required": true, "description": said, "schema": kind})
+            json!({"name": name, "in": "path", "required": true, "description": of_path(name), "schema": kind})
         })
-        .chain(route.query.iter().map(|name| {
-            let kind = match *name {
-                "max" | "version" => "integer",
-                "full" | "force" | "deep" => "boolean",
-                _ => "string",
-            };
-            let said = parameter(name);
-            json!({"name": name, "in": "query", "description": said, "schema": {"type": kind}})
+        .chain(route.query.iter().flat_map(|parameters| parameters()).map(|of| {
+            let kind = schemas::kind(&of.kind);
+            json!({"name": of.name, "in": "query", "description": of.sentence, "schema": kind})
         }))
         .collect();
     if route.path.starts_with("/v1/") {
@@ -113,44 +107,14 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// The meaning of a parameter of a path or a query, the same in every route.
-fn parameter(name: &str) -> &'static str {
+/// The meaning of a name in a path.
+fn of_path(name: &str) -> &'static str {
     match name {
         "id" => {
             "An id, percent-encoded. key:KEY stands for the job that holds the unique key KEY now."
         }
-        "name" => "The name, percent-encoded.",
-        "queue" => "Only what belongs to this queue.",
-        "state" => "Jobs in one of these states, separated by commas.",
-        "kind" => "Jobs of this kind; an empty text names those without one.",
-        "label" => "Jobs with this label, written KEY:VALUE and split at the last colon.",
-        "error" => "Jobs whose last error contains this text, letter by letter.",
-        "finished_after" => "Jobs that ended at this moment or later.",
-        "finished_before" => "Jobs that ended before this moment.",
-        "flow" => "The name of the flow.",
-        "schedule" => "The id of the schedule.",
-        "job" => "The id of the job.",
-        "limit" => "Only what is about this limit.",
-        "pool" => "Only what is about this pool.",
-        "worker" => "Only leases of this holder.",
-        "owner" => "The set from outside to which the schedules belong.",
-        "full" => "true: payloads and results are shown, too.",
-        "max" => "How many items a page has at most, 1 to 1,000; 100 if absent.",
-        "cursor" => "The next of the page before; absent for the first page.",
-        "wait" => {
-            "How long the call waits for an answer at most, 0s to 1m; 0s if absent. HEAD never waits."
-        }
-        "seen" => {
-            "The progress_id of an answer before, or none: the wait ends with another progress, too."
-        }
-        "since" => {
-            "The next of an answer before, an event's id, or first for the oldest that is kept."
-        }
-        "type" => "Types of events separated by commas, or families such as job.*.",
-        "force" => "true: a set is taken that is empty or retires more than half.",
-        "version" => "The version of the set; one below the last is refused as stale_sync.",
-        "deep" => "true: all that is stored is read and compared with its checksums.",
-        _ => "",
+        "flow" => "The name of the flow, percent-encoded.",
+        _ => "The name, percent-encoded.",
     }
 }
 

@@ -1,5 +1,5 @@
-//! Turns a request into HTTP. Method and path come from the table of operations; the request's [`OverHttp`], in the
-//! file of its subject, adds query and body.
+//! Turns a request into HTTP. Method and path come from the table of operations; the request's [`OverHttp`] adds
+//! query and body.
 //!
 //! It sends nothing and checks only the size of a body, so that the refusal of an oversized one costs no transfer.
 
@@ -9,9 +9,8 @@ use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
 use tenure_core::percent::encoded;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{HttpMethod, Meant, Operation, Page, Request};
+use tenure_core::requests::{HttpMethod, Operation, Request};
 use tenure_core::sentences::ServerRefusal;
-use tenure_core::time::Span;
 use tenure_engine_api::Fault;
 
 use super::answer::{FromHttp, Reader, read};
@@ -54,8 +53,10 @@ pub enum Unsendable {
 
 /// The parts of an HTTP request besides its method and its path.
 pub trait OverHttp: Operation<Reply: FromHttp> {
-    /// Adds its query parameters; none by default.
-    fn query(&self, _query: &mut Query) {}
+    /// Names and values of its query; none by default.
+    fn query(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
     /// Its body; none by default.
     fn body(&self) -> Result<Option<Body>, Unsendable> {
         Ok(None)
@@ -69,50 +70,6 @@ pub trait OverHttp: Operation<Reply: FromHttp> {
         read::<Self>
     }
 }
-
-/// A path to which query parameters are added.
-pub struct Query {
-    path: String,
-    /// `?` before the first parameter, `&` from then on.
-    separator: char,
-}
-
-impl Query {
-    /// Adds a parameter, if it has a value.
-    pub fn with(&mut self, name: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.path += &format!("{}{name}={}", self.separator, encoded(value));
-            self.separator = '&';
-        }
-    }
-    /// Adds the parameters of a page.
-    pub fn page(&mut self, page: &Page) {
-        self.with("max", Some(&page.max.to_string()));
-        self.with("cursor", page.cursor.as_deref());
-    }
-    /// Adds how long to wait for an end, unless that is zero.
-    pub fn wait(&mut self, wait: Span) {
-        let wait = Some(wait).filter(|wait| *wait > Span::ZERO);
-        self.with("wait", wait.map(|wait| wait.to_string()).as_deref());
-    }
-    /// Adds the parameters of a whole set.
-    pub fn set(&mut self, meant: Meant, version: Option<u64>) {
-        self.with("force", (meant == Meant::Yes).then_some("true"));
-        self.with("version", version.map(|version| version.to_string()).as_deref());
-    }
-}
-
-/// Requests that are sent as their bodies, without a query.
-macro_rules! with_bodies {
-    ($($request:ident)*) => {
-        $(impl $crate::remote::ask::OverHttp for $request {
-            fn body(&self) -> Result<Option<$crate::remote::ask::Body>, $crate::remote::ask::Unsendable> {
-                $crate::remote::ask::json(&tenure_core::decode::AsBody(self))
-            }
-        })*
-    };
-}
-pub(super) use with_bodies;
 
 /// A body of JSON.
 pub fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
@@ -150,8 +107,11 @@ fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
 }
 
 fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<HttpCall, Unsendable> {
-    let mut query = Query { path, separator: '?' };
-    operation.query(&mut query);
+    let mut path = path;
+    for (index, (name, value)) in operation.query().iter().enumerate() {
+        let separator = if index == 0 { '?' } else { '&' };
+        path += &format!("{separator}{name}={}", encoded(value));
+    }
     let method = match O::SPEC.method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Post => Method::POST,
@@ -161,7 +121,7 @@ fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<HttpCall, Unsenda
     };
     Ok(HttpCall {
         method,
-        path: query.path,
+        path,
         body: operation.body()?,
         minimal: operation.minimal(),
         read: operation.reader(),

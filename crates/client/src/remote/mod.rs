@@ -6,19 +6,10 @@
 
 mod answer;
 mod ask;
+mod calls;
 mod choice;
-mod events;
-mod flows;
-mod jobs;
-mod leases;
-mod limits;
-mod pools;
-mod queues;
-mod resources;
-mod schedules;
 mod search;
 mod servers;
-mod stats;
 pub mod wire;
 
 use std::fmt;

@@ -9,7 +9,6 @@
 //! near). A pointer counts from the body that the request would have, except that of a pushed job, which counts from
 //! its item, as an engine's does.
 
-pub(crate) mod queries;
 mod rules;
 mod set_ids;
 #[cfg(test)]
@@ -25,18 +24,6 @@ macro_rules! unbounded {
     ($($request:ident)*) => { $(impl $crate::bounded::Bounded for $request {})* };
 }
 pub(crate) use unbounded;
-
-/// Requests whose only bound is the size of a page.
-macro_rules! bounded_pages {
-    ($($request:ident)*) => {
-        $(impl $crate::bounded::Bounded for $request {
-            fn within_bounds(&self) -> Result<(), $crate::refusal::Refusal> {
-                $crate::bounded::queries::page(self.page.max, &$crate::bounded::queries::QUERY)
-            }
-        })*
-    };
-}
-pub(crate) use bounded_pages;
 
 /// A request whose values have bounds.
 pub trait Bounded {

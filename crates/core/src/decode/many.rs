@@ -6,7 +6,7 @@ use super::fields::Value;
 use super::forms::{Form, Kind, Name, Number, Ruled, Time};
 use super::jobs::JOB_KIND;
 use super::object::{Call, bounded_bodies, object};
-use super::query::{cursor, error_part, label, states};
+use super::query::{check_label, cursor, error_part, label, states};
 use crate::at::At;
 use crate::bounded::PAGE;
 use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX};
@@ -14,7 +14,6 @@ use crate::job::JobState;
 use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{CancelJobs, DeleteJobs, JobFilter, RetryJobs, must_say_something};
-use crate::sentences::ValueRefusal;
 use crate::time::Moment;
 
 object! {
@@ -69,12 +68,8 @@ impl Form<(String, String)> for Label {
     fn read(&self, value: Value<'_, '_>) -> Result<(String, String), Refusal> {
         value.parsed(label)
     }
-    fn check(&self, (key, value): &(String, String), at: &At<'_>) -> Result<(), Refusal> {
-        if key.is_empty() || value.contains(':') {
-            // In the form KEY:VALUE it would be read as another label.
-            return Err(at.refuse(ValueRefusal::LabelValueColon));
-        }
-        Ok(())
+    fn check(&self, value: &(String, String), at: &At<'_>) -> Result<(), Refusal> {
+        check_label(value, at)
     }
     fn write<S: Serializer>(
         &self,

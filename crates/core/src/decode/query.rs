@@ -1,32 +1,34 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
-use super::object::Body;
-use super::parameters;
+use super::forms::Kind;
+use super::parameters::{Parameter, Queried, bounded_queries, queried, whole};
 use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, phrases, span};
-use crate::at::escaped;
-use crate::bounded::queries::{self, QUERY};
-use crate::bounded::{self, Bounded, PAGE, Spans, VERSION, short};
-use crate::bounds::ERROR_BYTES_MAX;
+use crate::at::{At, escaped};
+use crate::bounded::{self, PAGE, Spans, VERSION, short};
+use crate::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT};
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
-use crate::names::{FlowName, JobId, LimitName, Owner, PoolName, QueueName, ScheduleId};
+use crate::names::{FlowName, JobId, JobRef, LimitName, Owner, PoolName, QueueName, ScheduleId};
 use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
 use crate::requests::{
     Audit, EventsSince, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows,
     ListJobs, ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources,
-    ListSchedules, ListWorkers, Meant, Page, ReadEvents,
+    ListSchedules, ListWorkers, Meant, Page, ReadEvents, SyncResources, SyncSchedules,
 };
+use crate::schedule::ScheduleSettings;
 use crate::sentences::{NameRefusal, ValueRefusal, cut};
+use crate::settings::NewResource;
+use crate::time::{Moment, Span};
 
 /// The parameters of a call: each is known, and none appears twice.
-struct Query<'q> {
+pub struct Query<'q> {
     pairs: Vec<(&'q str, &'q str)>,
 }
 
 impl<'q> Query<'q> {
-    fn read<K: AsRef<str>, V: AsRef<str>>(
+    pub(super) fn read<K: AsRef<str>, V: AsRef<str>>(
         pairs: &'q [(K, V)],
         known: &[&'static str],
     ) -> Result<Self, Refusal> {
@@ -51,27 +53,209 @@ impl<'q> Query<'q> {
         Ok(Query { pairs: taken })
     }
 
-    fn take<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Result<T, Refusal>,
-    ) -> Result<Option<T>, Refusal> {
+    pub(super) fn take<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, Refusal> {
+        let name = parameter.name;
         let Some((_, value)) = self.pairs.iter().find(|(other, _)| *other == name) else {
             return Ok(None);
         };
         let here = |no: Refusal| no.about(format_args!("{name:?}")).at(format!("/query/{name}"));
-        parse(value).map(Some).map_err(here)
+        (parameter.read)(value).map(Some).map_err(here)
     }
+}
 
-    fn page(&self) -> Result<Page, Refusal> {
-        let max = self.max()?.unwrap_or(Page::default().max);
-        Ok(Page { max, cursor: self.take("cursor", cursor)? })
-    }
+const QUEUE: Parameter<QueueName> = Parameter::text(
+    "queue",
+    |text| there(text, QueueName::parse, QueueName::known),
+    "Only what belongs to this queue.",
+);
+const STATE: Parameter<Vec<JobState>> = Parameter {
+    name: "state",
+    read: states,
+    write: |states| joined(states.iter().map(|state| state.as_str())),
+    check: |_, _| Ok(()),
+    kind: || Kind::Text(None),
+    sentence: "Jobs in one of these states, separated by commas.",
+};
+const KIND: Parameter<String> = Parameter::text(
+    "kind",
+    |text| bounded::kind(text).map(|()| text.to_owned()),
+    "Jobs of this kind; an empty text names those without one.",
+)
+.checked(|kind, at| at.here(bounded::kind(kind)));
+const LABEL: Parameter<(String, String)> = Parameter {
+    name: "label",
+    read: label,
+    write: |(key, value)| format!("{key}:{value}"),
+    check: check_label,
+    kind: || Kind::Text(None),
+    sentence: "Jobs with this label, written KEY:VALUE and split at the last colon.",
+};
+const ERROR: Parameter<String> = Parameter::text(
+    "error",
+    error_part,
+    "Jobs whose last error contains this text, letter by letter.",
+)
+.checked(|error, at| at.text(error, ERROR_BYTES_MAX));
+const FINISHED_AFTER: Parameter<Moment> =
+    Parameter::text("finished_after", moment, "Jobs that ended at this moment or later.")
+        .checked(|moment, at| at.moment(*moment));
+const FINISHED_BEFORE: Parameter<Moment> =
+    Parameter::text("finished_before", moment, "Jobs that ended before this moment.")
+        .checked(|moment, at| at.moment(*moment));
+const FLOW: Parameter<FlowName> = Parameter::text("flow", FlowName::known, "The name of the flow.");
+const SCHEDULE: Parameter<ScheduleId> =
+    Parameter::text("schedule", ScheduleId::known, "The id of the schedule.");
+const JOB: Parameter<JobId> = Parameter::text("job", JobId::known, "The id of the job.");
+const LIMIT: Parameter<LimitName> = Parameter::text(
+    "limit",
+    |text| there(text, LimitName::parse, LimitName::known),
+    "Only what is about this limit.",
+);
+const POOL: Parameter<PoolName> = Parameter::text(
+    "pool",
+    |text| there(text, PoolName::parse, PoolName::known),
+    "Only what is about this pool.",
+);
+const WORKER: Parameter<String> =
+    Parameter::text("worker", |text| Ok(text.to_owned()), "Only leases of this holder.");
+const OWNER: Parameter<Owner> =
+    Parameter::text("owner", Owner::known, "The set from outside to which the schedules belong.");
+const FULL: Parameter<bool> =
+    Parameter::text("full", boolean, "true: payloads and results are shown, too.")
+        .of_kind(|| Kind::Boolean);
+const DEEP: Parameter<bool> = Parameter::text(
+    "deep",
+    boolean,
+    "true: all that is stored is read and compared with its checksums.",
+)
+.of_kind(|| Kind::Boolean);
+const FORCE: Parameter<Meant> = Parameter {
+    name: "force",
+    read: |text| boolean(text).map(|force| if force { Meant::Yes } else { Meant::Ask }),
+    write: |meant| (*meant == Meant::Yes).to_string(),
+    check: |_, _| Ok(()),
+    kind: || Kind::Boolean,
+    sentence: "true: a set is taken that is empty or retires more than half.",
+};
+const VERSION_OF_SET: Parameter<u64> = Parameter::text(
+    "version",
+    |text| integer(text, VERSION).map(|version| u64::try_from(version).unwrap_or_default()),
+    "The version of the set; one below the last is refused as stale_sync.",
+)
+.of_kind(|| whole(&VERSION));
+const MAX: Parameter<usize> = Parameter::text(
+    "max",
+    |text| integer(text, PAGE).map(|max| usize::try_from(max).unwrap_or(usize::MAX)),
+    "How many items a page has at most, 1 to 1,000; 100 if absent.",
+)
+.of_kind(|| whole(&PAGE))
+.checked(|max, at| at.number(i64::try_from(*max).unwrap_or(i64::MAX), PAGE));
+const CURSOR: Parameter<String> =
+    Parameter::text("cursor", cursor, "The next of the page before; absent for the first page.");
+const WAIT: Parameter<Span> = Parameter::text(
+    "wait",
+    |text| span(text, Spans::WAIT),
+    "How long the call waits for an answer at most, 0s to 1m; 0s if absent. HEAD never waits.",
+)
+.checked(|wait, at| at.span(*wait, Spans::WAIT));
+const SEEN: Parameter<ProgressSeen> = Parameter::text(
+    "seen",
+    |text| Ok(text.parse::<ProgressSeen>()?),
+    "The progress_id of an answer before, or none: the wait ends with another progress, too.",
+);
+const SINCE: Parameter<EventsSince> = Parameter {
+    name: "since",
+    read: events_since,
+    write: |since| match since {
+        // Left out, as the default.
+        EventsSince::Now => String::new(),
+        EventsSince::First => "first".to_owned(),
+        EventsSince::Id(id) => id.to_string(),
+    },
+    check: |_, _| Ok(()),
+    kind: || Kind::Text(None),
+    sentence: "The next of an answer before, an event's id, or first for the oldest that is kept.",
+};
+const TYPE: Parameter<Vec<EventType>> = Parameter {
+    name: "type",
+    read: |text| event_types(text).map(|types| types.to_vec()),
+    write: |types| joined(types.iter().map(|kind| kind.as_str())),
+    check: |_, _| Ok(()),
+    kind: || Kind::Text(None),
+    sentence: "Types of events separated by commas, or families such as job.*.",
+};
 
-    fn max(&self) -> Result<Option<usize>, Refusal> {
-        let max = self.take("max", |text| integer(text, PAGE))?;
-        Ok(max.and_then(|max| usize::try_from(max).ok()))
+queried! {
+    Page() { max = MAX, or LIST_DEFAULT; cursor = CURSOR, optional; }
+    JobFilter() {
+        queue = QUEUE, optional;
+        states = STATE, default;
+        kind = KIND, optional;
+        label = LABEL, optional;
+        error = ERROR, optional;
+        finished_after = FINISHED_AFTER, optional;
+        finished_before = FINISHED_BEFORE, optional;
+        flow = FLOW, optional;
+        schedule = SCHEDULE, optional;
     }
+    EventFilter() {
+        types = TYPE, default;
+        queue = QUEUE, optional;
+        job = JOB, optional;
+        flow = FLOW, optional;
+        schedule = SCHEDULE, optional;
+        limit = LIMIT, optional;
+        pool = POOL, optional;
+    }
+    Audit() { deep = DEEP, default; }
+    ListJobs() { full = FULL, default; } [filter: JobFilter, page: Page]
+    GetResult(job: JobRef) { wait = WAIT, default; seen = SEEN, optional; }
+    ListParents(job: JobRef) { full = FULL, default; } [page: Page]
+    ListChildren(job: JobRef) {} [page: Page]
+    ListFlows() {} [page: Page]
+    GetFlow(flow: FlowName) { wait = WAIT, default; }
+    ListFailures() {
+        queue = QUEUE, optional;
+        kind = KIND, optional;
+        finished_after = FINISHED_AFTER, optional;
+        max = MAX, or LIST_DEFAULT;
+    }
+    ReadEvents() {
+        since = SINCE, default;
+        max = MAX, or LIST_DEFAULT;
+        wait = WAIT, default;
+    } [filter: EventFilter]
+    ListLeases() {
+        queue = QUEUE, optional;
+        limit = LIMIT, optional;
+        pool = POOL, optional;
+        worker = WORKER, optional;
+    } [page: Page]
+    ListQueues() {} [page: Page]
+    ListLimits() {} [page: Page]
+    ListPools() {} [page: Page]
+    ListWorkers() {} [page: Page]
+    ListResources(pool: PoolName) {} [page: Page]
+    SyncResources(pool: PoolName, resources: Vec<NewResource>) {
+        meant = FORCE, default;
+        version = VERSION_OF_SET, optional;
+    }
+    ListSchedules() { owner = OWNER, optional; full = FULL, default; } [page: Page]
+    SyncSchedules(schedules: Vec<(ScheduleId, ScheduleSettings)>) {
+        owner = OWNER, required ValueRefusal::LeaderMissing;
+        meant = FORCE, default;
+        version = VERSION_OF_SET, optional;
+    }
+}
+
+bounded_queries! {
+    Audit ListJobs GetResult ListParents ListChildren ListFlows GetFlow ListFailures ReadEvents ListLeases ListQueues
+    ListLimits ListPools ListWorkers ListResources ListSchedules
+}
+
+/// Words in the form of a query.
+fn joined<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    words.collect::<Vec<_>>().join(",")
 }
 
 pub(super) fn cursor(text: &str) -> Result<String, Refusal> {
@@ -102,9 +286,12 @@ pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
     }
 }
 
-/// Reads the kind of a job.
-fn kind(text: &str) -> Result<String, Refusal> {
-    bounded::kind(text).map(|()| text.to_owned())
+/// Refuses a label that would be read as another one in the form KEY:VALUE.
+pub(super) fn check_label((key, value): &(String, String), at: &At<'_>) -> Result<(), Refusal> {
+    if key.is_empty() || value.contains(':') {
+        return Err(at.refuse(ValueRefusal::LabelValueColon));
+    }
+    Ok(())
 }
 
 /// Reads a part of an error: at most as long as a stored error.
@@ -119,92 +306,6 @@ fn boolean(text: &str) -> Result<bool, Refusal> {
 /// Refuses all parameters, for a call without any.
 pub fn no_query<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<(), Refusal> {
     Query::read(query, &[]).map(drop)
-}
-
-/// Reads the query of `GET /v1/audit`.
-pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
-    let query = Query::read(query, parameters::AUDIT)?;
-    Ok(Audit { deep: query.take("deep", boolean)?.unwrap_or_default() })
-}
-
-/// Reads the query of `GET /v1/jobs`.
-pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJobs, Refusal> {
-    let query = Query::read(query, parameters::LIST_JOBS)?;
-    Ok(ListJobs {
-        filter: JobFilter {
-            queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
-            states: query.take("state", states)?.unwrap_or_default(),
-            kind: query.take("kind", kind)?,
-            label: query.take("label", label)?,
-            error: query.take("error", error_part)?,
-            finished_after: query.take("finished_after", moment)?,
-            finished_before: query.take("finished_before", moment)?,
-            flow: query.take("flow", FlowName::known)?,
-            schedule: query.take("schedule", ScheduleId::known)?,
-        },
-        page: query.page()?,
-        full: query.take("full", boolean)?.unwrap_or_default(),
-    })
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/result`.
-pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<GetResult, Refusal> {
-    let job = job_path(id)?;
-    let query = Query::read(query, parameters::GET_RESULT)?;
-    let wait = query.take("wait", |text| span(text, Spans::WAIT))?.unwrap_or_default();
-    let seen = query.take("seen", |text| Ok(text.parse::<ProgressSeen>()?))?;
-    Ok(GetResult { job, wait, seen })
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/parents`.
-pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<ListParents, Refusal> {
-    let job = job_path(id)?;
-    let query = Query::read(query, parameters::LIST_PARENTS)?;
-    let full = query.take("full", boolean)?.unwrap_or_default();
-    Ok(ListParents { job, full, page: query.page()? })
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/children`.
-pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<ListChildren, Refusal> {
-    Ok(ListChildren { job: job_path(id)?, page: page(query)? })
-}
-
-/// Reads the query of `GET /v1/flows`.
-pub fn list_flows<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListFlows, Refusal> {
-    Ok(ListFlows { page: page(query)? })
-}
-
-/// Reads the query of `GET /v1/flows/{flow}`.
-pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
-    name: &str,
-    query: &[(K, V)],
-) -> Result<GetFlow, Refusal> {
-    let flow = flow_path(name)?;
-    let wait =
-        Query::read(query, parameters::GET_FLOW)?.take("wait", |text| span(text, Spans::WAIT))?;
-    Ok(GetFlow { flow, wait: wait.unwrap_or_default() })
-}
-
-/// Reads the query of `GET /v1/failures`.
-pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<ListFailures, Refusal> {
-    let query = Query::read(query, parameters::LIST_FAILURES)?;
-    Ok(ListFailures {
-        queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
-        kind: query.take("kind", kind)?,
-        finished_after: query.take("finished_after", moment)?,
-        max: query.max()?.unwrap_or(ListFailures::default().max),
-    })
 }
 
 /// Reads event types and families of them: `job.failed,schedule.*`.
@@ -227,61 +328,90 @@ pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
     }
 }
 
+/// Reads the query of `GET /v1/audit`.
+pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
+    Audit::of_query((), query)
+}
+
+/// Reads the query of `GET /v1/jobs`.
+pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJobs, Refusal> {
+    ListJobs::of_query((), query)
+}
+
+/// Reads the query of `GET /v1/jobs/{id}/result`.
+pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<GetResult, Refusal> {
+    GetResult::of_query((job_path(id)?,), query)
+}
+
+/// Reads the query of `GET /v1/jobs/{id}/parents`.
+pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<ListParents, Refusal> {
+    ListParents::of_query((job_path(id)?,), query)
+}
+
+/// Reads the query of `GET /v1/jobs/{id}/children`.
+pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
+    id: &str,
+    query: &[(K, V)],
+) -> Result<ListChildren, Refusal> {
+    ListChildren::of_query((job_path(id)?,), query)
+}
+
+/// Reads the query of `GET /v1/flows`.
+pub fn list_flows<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListFlows, Refusal> {
+    ListFlows::of_query((), query)
+}
+
+/// Reads the query of `GET /v1/flows/{flow}`.
+pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
+    name: &str,
+    query: &[(K, V)],
+) -> Result<GetFlow, Refusal> {
+    GetFlow::of_query((flow_path(name)?,), query)
+}
+
+/// Reads the query of `GET /v1/failures`.
+pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
+    query: &[(K, V)],
+) -> Result<ListFailures, Refusal> {
+    ListFailures::of_query((), query)
+}
+
 /// Reads the query of `GET /v1/events`.
 pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadEvents, Refusal> {
-    let query = Query::read(query, parameters::READ_EVENTS)?;
-    Ok(ReadEvents {
-        since: query.take("since", events_since)?.unwrap_or_default(),
-        filter: EventFilter {
-            types: query.take("type", event_types)?.map(|types| types.to_vec()).unwrap_or_default(),
-            queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
-            job: query.take("job", JobId::known)?,
-            flow: query.take("flow", FlowName::known)?,
-            schedule: query.take("schedule", ScheduleId::known)?,
-            limit: query.take("limit", |text| there(text, LimitName::parse, LimitName::known))?,
-            pool: query.take("pool", |text| there(text, PoolName::parse, PoolName::known))?,
-        },
-        max: query.max()?.unwrap_or(ReadEvents::default().max),
-        wait: query.take("wait", |text| span(text, Spans::WAIT))?.unwrap_or_default(),
-    })
+    ReadEvents::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/leases`.
 pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLeases, Refusal> {
-    let query = Query::read(query, parameters::LIST_LEASES)?;
-    Ok(ListLeases {
-        queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
-        limit: query.take("limit", |text| there(text, LimitName::parse, LimitName::known))?,
-        pool: query.take("pool", |text| there(text, PoolName::parse, PoolName::known))?,
-        worker: query.take("worker", |text| Ok(text.to_owned()))?,
-        page: query.page()?,
-    })
-}
-
-fn page<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Page, Refusal> {
-    Query::read(query, parameters::PAGE)?.page()
+    ListLeases::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/queues`.
 pub fn list_queues<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListQueues, Refusal> {
-    Ok(ListQueues { page: page(query)? })
+    ListQueues::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/limits`.
 pub fn list_limits<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLimits, Refusal> {
-    Ok(ListLimits { page: page(query)? })
+    ListLimits::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/pools`.
 pub fn list_pools<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListPools, Refusal> {
-    Ok(ListPools { page: page(query)? })
+    ListPools::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/workers`.
 pub fn list_workers<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<ListWorkers, Refusal> {
-    Ok(ListWorkers { page: page(query)? })
+    ListWorkers::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/pools/{name}/resources`.
@@ -289,52 +419,12 @@ pub fn list_resources<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
 ) -> Result<ListResources, Refusal> {
-    Ok(ListResources { pool: pool_path(name)?, page: page(query)? })
-}
-
-/// Reads `?force` and `?version` of `PUT /v1/pools/{name}/resources`.
-pub fn sync_query<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<(Meant, Option<u64>), Refusal> {
-    meant_and_version(&Query::read(query, parameters::SYNC_RESOURCES)?)
-}
-
-fn meant_and_version(query: &Query<'_>) -> Result<(Meant, Option<u64>), Refusal> {
-    let meant = match query.take("force", boolean)? {
-        Some(true) => Meant::Yes,
-        Some(false) | None => Meant::Ask,
-    };
-    let version = query.take("version", |text| integer(text, VERSION))?;
-    Ok((meant, version.and_then(|version| u64::try_from(version).ok())))
+    ListResources::of_query((pool_path(name)?,), query)
 }
 
 /// Reads the query of `GET /v1/schedules`.
 pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<ListSchedules, Refusal> {
-    let query = Query::read(query, parameters::LIST_SCHEDULES)?;
-    Ok(ListSchedules {
-        owner: query.take("owner", Owner::known)?,
-        full: query.take("full", boolean)?.unwrap_or_default(),
-        page: query.page()?,
-    })
-}
-
-/// Reads `?owner`, `?force` and `?version` of `PUT /v1/schedules`.
-pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<(Owner, Meant, Option<u64>), Refusal> {
-    let query = Query::read(query, parameters::SYNC_SCHEDULES)?;
-    let Some(owner) = query.take("owner", Owner::known)? else {
-        return Err(Refusal::from(ValueRefusal::LeaderMissing).at("/query/owner"));
-    };
-    let (meant, version) = meant_and_version(&query)?;
-    Ok((owner, meant, version))
-}
-
-impl Bounded for ListJobs {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        self.filter.check_body(&QUERY)?;
-        queries::page(self.page.max, &QUERY)
-    }
+    ListSchedules::of_query((), query)
 }

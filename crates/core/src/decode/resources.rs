@@ -7,8 +7,8 @@ use super::fields::{self, Value, document};
 use super::forms::{Content, Form, Kind as FormKind, List, Name, Text, Whole};
 use super::lines::{LineRead, read_line, read_lines};
 use super::object::{Body, Call, bounded_bodies, object};
+use super::parameters::Queried;
 use super::paths::{ResourcePath, pool_path, resource_path};
-use super::query::sync_query;
 use crate::at::At;
 use crate::bounded::{Bounded, COUNT, SetIds};
 use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
@@ -110,9 +110,7 @@ pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
     resources: Vec<NewResource>,
 ) -> Result<SyncResources, Refusal> {
-    let pool = pool_path(name)?;
-    let (meant, version) = sync_query(query)?;
-    Ok(SyncResources { pool, resources, meant, version })
+    SyncResources::of_query((pool_path(name)?, resources), query)
 }
 
 /// Reads `POST /v1/pools/{name}/resources` with one object, or an array of 1 to 1,000.

@@ -8,7 +8,7 @@ use super::jobs::{JOB_KIND, LabelsForm, QUEUE_DEFAULT};
 use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
 use super::object::{AsBody, Body, Call, Part, Variant, bounded_bodies, object};
-use super::query::sync_schedules_query;
+use super::parameters::Queried;
 use super::retry::RetryFields;
 use super::timing::{CRON, Interval, TimingPart};
 use crate::at::At;
@@ -248,8 +248,7 @@ pub fn sync_schedules_from_lines<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
     schedules: Vec<(ScheduleId, ScheduleSettings)>,
 ) -> Result<SyncSchedules, Refusal> {
-    let (owner, meant, version) = sync_schedules_query(query)?;
-    Ok(SyncSchedules { owner, schedules, meant, version })
+    SyncSchedules::of_query((schedules,), query)
 }
 
 /// Reads an owner's set in NDJSON, and keeps its ids to refuse repeats.

@@ -1,11 +1,8 @@
 //! Requests about the events of a namespace. They only read.
 
-use crate::bounded::Bounded;
-use crate::bounded::queries::{QUERY, page, wait};
 use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
 use crate::events::{Event, EventFilter, EventId, Gap};
 use crate::names::JobId;
-use crate::refusal::Refusal;
 use crate::time::Span;
 use std::sync::Arc;
 
@@ -116,13 +113,6 @@ impl EventPage {
         if self.asked.filter.wants(&event.happened) {
             self.read.items.push(event);
         }
-    }
-}
-
-impl Bounded for ReadEvents {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        page(self.max, &QUERY)?;
-        wait(self.wait)
     }
 }
 

@@ -3,12 +3,8 @@
 //! An engine finds the jobs and adds them one by one to [`FailureCounts`]. The groups are formed here, so that every
 //! engine answers the same.
 
-use crate::at::At;
-use crate::bounded::queries::{QUERY, page};
-use crate::bounded::{Bounded, kind};
 use crate::bounds::{FAILURE_CHARS, LIST_DEFAULT, LIST_SCAN_MAX};
 use crate::names::{JobId, QueueName};
-use crate::refusal::Refusal;
 use crate::time::Moment;
 use std::collections::HashMap;
 
@@ -203,16 +199,6 @@ impl FailureCounts {
         });
         items.truncate(self.asked.max);
         Failures { items, partial }
-    }
-}
-
-impl Bounded for ListFailures {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let ListFailures { kind: of_kind, finished_after, max, .. } = self;
-        of_kind.as_ref().map_or(Ok(()), |text| At::Member(&QUERY, "kind").here(kind(text)))?;
-        let at = At::Member(&QUERY, "finished_after");
-        finished_after.map_or(Ok(()), |moment| at.moment(moment))?;
-        page(*max, &QUERY)
     }
 }
 

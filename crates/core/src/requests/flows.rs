@@ -1,10 +1,8 @@
 //! Requests about flows, and about the jobs that wait for each other.
 
 use super::Page;
-use crate::bounded::queries::wait;
-use crate::bounded::{Bounded, bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::names::{FlowName, JobRef};
-use crate::refusal::Refusal;
 use crate::time::Span;
 
 /// Lists the jobs and flows for which a job waits or waited, in the order of its `after`.
@@ -45,12 +43,4 @@ pub struct CancelFlow {
     pub flow: FlowName,
 }
 
-impl Bounded for GetFlow {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        wait(self.wait)
-    }
-}
-
 unbounded! { CancelFlow }
-
-bounded_pages! { ListParents ListChildren ListFlows }

@@ -1,12 +1,10 @@
 //! Requests about jobs, one or many. Nothing here decides: the engine refuses a request that cannot
 //! be met.
 
-use crate::bounded::queries::wait;
-use crate::bounded::{Bounded, unbounded};
+use crate::bounded::unbounded;
 use crate::job::{Labels, Need, NewJob, PushedJob};
 use crate::names::{Group, JobId, JobRef};
 use crate::progress::ProgressSeen;
-use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 use serde::{Deserialize, Serialize};
@@ -168,12 +166,6 @@ pub struct GetResult {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainJob {
     pub job: JobRef,
-}
-
-impl Bounded for GetResult {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        wait(self.wait)
-    }
 }
 
 unbounded! { GetJob DeleteJob CancelJob RunJobNow ExplainJob }

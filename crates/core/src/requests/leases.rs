@@ -1,7 +1,7 @@
 //! Requests about leases: to get, keep, end and list them. They never contain what a lease grants.
 
 use super::{Answer, Effect, Page};
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::bounds::TTL_US_DEFAULT;
 use crate::job::Need;
 use crate::lease::{ExtendItem, Leased, SettleItem, SettledLease, Worker};
@@ -134,5 +134,3 @@ pub struct ForceLease {
 }
 
 unbounded! { ForceLease }
-
-bounded_pages! { ListLeases }

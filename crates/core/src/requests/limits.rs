@@ -2,7 +2,7 @@
 //! does.
 
 use super::{Change, Page, Patch};
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::gauge::Gauge;
 use crate::lease::Later;
 use crate::names::LimitName;
@@ -123,5 +123,3 @@ pub struct ObserveLimit {
 }
 
 unbounded! { GetLimit DeleteLimit ResumeLimit }
-
-bounded_pages! { ListLimits }

@@ -1,7 +1,7 @@
 //! Requests about pools: their settings. Requests about their resources are in `resources`.
 
 use super::{Change, Page, Patch};
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::names::PoolName;
 use crate::refusal::Code;
 use crate::settings::{Pick, PoolSettings, Rate};
@@ -79,5 +79,3 @@ pub struct DeletePool {
 }
 
 unbounded! { GetPool DeletePool }
-
-bounded_pages! { ListPools }

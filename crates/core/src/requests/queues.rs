@@ -1,6 +1,6 @@
 //! Requests about queues: their settings and their pauses. They never name a job.
 
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::job::{Need, Retry};
 use crate::lease::Later;
 use crate::names::{Group, QueueName};
@@ -110,5 +110,3 @@ pub struct ResumeQueue {
 }
 
 unbounded! { GetQueue DeleteQueue ResumeQueue }
-
-bounded_pages! { ListQueues }

@@ -1,7 +1,7 @@
 //! Requests about the resources of a pool. Answers never contain their data, which is often secret.
 
 use super::{Page, Patch};
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::lease::Later;
 use crate::names::{PoolName, ResourceId, Tag};
 use crate::secret::Json;
@@ -97,5 +97,3 @@ pub struct RestoreResource {
 }
 
 unbounded! { GetResource DeleteResource RestoreResource }
-
-bounded_pages! { ListResources }

@@ -2,7 +2,7 @@
 //! the server computes its own.
 
 use super::{Effect, Meant, Page, Patch};
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::lease::Later;
 use crate::names::{JobId, Owner, ScheduleId};
 use crate::refusal::Refusal;
@@ -188,5 +188,3 @@ pub struct SyncSchedules {
 }
 
 unbounded! { GetSchedule DeleteSchedule ResumeSchedule RunScheduleNow }
-
-bounded_pages! { ListSchedules }

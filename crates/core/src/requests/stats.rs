@@ -1,6 +1,6 @@
 //! Requests about a namespace as a whole: workers, totals, the audit. They only read.
 
-use crate::bounded::{bounded_pages, unbounded};
+use crate::bounded::unbounded;
 use crate::events::{EventId, StreamStands};
 use crate::job::JobState;
 use crate::names::{QueueName, WorkerId};
@@ -124,6 +124,4 @@ pub struct Audited {
     pub faults: Vec<String>,
 }
 
-unbounded! { GetStats Audit }
-
-bounded_pages! { ListWorkers }
+unbounded! { GetStats }

@@ -1,6 +1,6 @@
 //! `/v1/jobs`.
 
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{
     CancelJob, CancelJobs, DeleteJob, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures,
     ListJobs, Operation, PatchJob, Push, PushAnswer, RetryJob, RetryJobs, RunJobNow,
@@ -20,7 +20,7 @@ pub(super) static ROUTES: &[Route] = &[
     .takes(Takes::JsonOrJobs("NewJobs"))
     .answers(&[(200, "PushedJobs"), (201, "PushedJobs")]),
     route!(ListJobs, "List jobs, newest first", |asked| decode::list_jobs(asked.query))
-        .query(parameters::LIST_JOBS)
+        .query::<ListJobs>()
         .answers(&[(200, "Jobs")]),
     route!(CancelJobs, "Cancel the jobs that match", |asked| decode::cancel_jobs(asked.body))
         .takes(Takes::Json("JobFilter"))
@@ -36,7 +36,7 @@ pub(super) static ROUTES: &[Route] = &[
     route!(ListFailures, "Count failed jobs by their errors", |asked| decode::list_failures(
         asked.query
     ))
-    .query(parameters::LIST_FAILURES)
+    .query::<ListFailures>()
     .answers(&[(200, "Failures")]),
     route!(GetJob, "Show a job", |asked| Ok(GetJob { job: decode::job_path(asked.first())? }))
         .answers(JOB),
@@ -67,7 +67,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.first(),
         asked.query
     ))
-    .query(parameters::GET_RESULT)
+    .query::<GetResult>()
     .answers(&[(200, "Result")]),
     route!(ExplainJob, "Say what a job waits for", |asked| Ok(ExplainJob {
         job: decode::job_path(asked.first())?

@@ -1,6 +1,6 @@
 //! `/v1/leases`.
 
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{Extend, ForceLease, Lease, ListLeases, Settle};
 
 use super::{Route, Takes, route};
@@ -10,7 +10,7 @@ pub(super) static ROUTES: &[Route] = &[
         .takes(Takes::Json("LeaseCall"))
         .answers(&[(200, "Leased")]),
     route!(ListLeases, "List live leases", |asked| decode::list_leases(asked.query))
-        .query(parameters::LIST_LEASES)
+        .query::<ListLeases>()
         .answers(&[(200, "Leases")]),
     route!(Extend, "Keep leases alive", |asked| decode::extend(asked.body))
         .takes(Takes::Json("ExtendCall"))

@@ -1,6 +1,6 @@
 //! `/v1/limits`.
 
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{
     DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
@@ -14,7 +14,7 @@ pub(super) static ROUTES: &[Route] = &[
     route!(ListLimits, "List limits that are set or in use", |asked| decode::list_limits(
         asked.query
     ))
-    .query(parameters::PAGE)
+    .query::<ListLimits>()
     .answers(&[(200, "Limits")]),
     route!(GetLimit, "Show a limit", |asked| decode::get_limit(asked.first())).answers(LIMIT),
     route!(PutLimit, "Replace all settings of a limit", |asked| decode::put_limit(

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use hyper::Method;
+use tenure_core::decode::{ParameterSpec, Queried};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{HttpMethod, Request, Spec};
 
@@ -134,8 +135,8 @@ pub(crate) struct Route {
     pub name: &'static str,
     /// One sentence, for the OpenAPI document.
     pub summary: &'static str,
-    /// Names of query parameters.
-    pub query: &'static [&'static str],
+    /// The parameters of its query; `None`: it has no query.
+    pub query: Option<fn() -> Vec<ParameterSpec>>,
     pub takes: Takes,
     /// Good answers: status, and schema or a media type with `/` (empty: no body).
     pub answers: &'static [(u16, &'static str)],
@@ -171,15 +172,15 @@ impl Route {
             path: spec.path,
             name: spec.name,
             summary,
-            query: &[],
+            query: None,
             takes: Takes::Nothing,
             answers,
             does: Does::Ask(spec, read),
             rank: Rank::Ordinary,
         }
     }
-    const fn query(mut self, query: &'static [&'static str]) -> Self {
-        self.query = query;
+    const fn query<Q: Queried>(mut self) -> Self {
+        self.query = Some(Q::parameters);
         self
     }
     const fn takes(mut self, takes: Takes) -> Self {

@@ -1,6 +1,6 @@
 //! `/v1/pools`, and the resources of a pool.
 
-use tenure_core::decode::{self, ResourcePath, parameters};
+use tenure_core::decode::{self, ResourcePath};
 use tenure_core::requests::{
     AddResources, BanResource, CoolResource, DeletePool, DeleteResource, GetPool, GetResource,
     ListPools, ListResources, Operation, PatchPool, PatchResource, PutPool, RestoreResource,
@@ -19,7 +19,7 @@ fn path<'a>(asked: &'a Asked<'_>) -> ResourcePath<'a> {
 
 pub(super) static ROUTES: &[Route] = &[
     route!(ListPools, "List pools", |asked| decode::list_pools(asked.query))
-        .query(parameters::PAGE)
+        .query::<ListPools>()
         .answers(&[(200, "Pools")]),
     route!(GetPool, "Show a pool", |asked| Ok(GetPool { pool: decode::pool_path(asked.first())? }))
         .answers(POOL),
@@ -43,7 +43,7 @@ pub(super) static ROUTES: &[Route] = &[
         "Make this the whole set of a pool: an array, or a resource a line",
         |asked| decode::sync_resources(asked.first(), asked.query, asked.body)
     )
-    .query(parameters::SYNC_RESOURCES)
+    .query::<SyncResources>()
     .takes(Takes::JsonOrResources("ResourceSet"))
     .answers(&[(200, "Synced")]),
     Route::of(&AddResources::SPEC, "Add or update resources: one, or an array", |asked| {
@@ -57,7 +57,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.first(),
         asked.query
     ))
-    .query(parameters::PAGE)
+    .query::<ListResources>()
     .answers(&[(200, "ResourceList")]),
     route!(GetResource, "Show a resource", |asked| {
         let (pool, resource) = decode::resource_path(path(&asked))?;

@@ -14,7 +14,7 @@ pub(super) static ROUTES: &[Route] = &[Route {
     path: "/v1/schedules/preview",
     name: "preview_schedule",
     summary: "Show the next moments of a timing, and store nothing",
-    query: &[],
+    query: None,
     takes: Takes::Json("PreviewCall"),
     answers: &[(200, "Preview")],
     does: Does::Preview,

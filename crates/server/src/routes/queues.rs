@@ -1,6 +1,6 @@
 //! `/v1/queues`.
 
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{
     DeleteQueue, GetQueue, ListQueues, PatchQueue, PauseQueue, PutQueue, ResumeQueue,
 };
@@ -12,7 +12,7 @@ const PUT: &[(u16, &str)] = &[(200, "Queue"), (201, "Queue")];
 
 pub(super) static ROUTES: &[Route] = &[
     route!(ListQueues, "List queues", |asked| decode::list_queues(asked.query))
-        .query(parameters::PAGE)
+        .query::<ListQueues>()
         .answers(&[(200, "Queues")]),
     route!(GetQueue, "Show a queue", |asked| Ok(GetQueue {
         queue: decode::queue_path(asked.first())?

@@ -1,6 +1,6 @@
 //! `/v1/schedules`.
 
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{
     DeleteSchedule, GetSchedule, ListSchedules, PatchSchedule, PauseSchedule, PutSchedule,
     ResumeSchedule, RunScheduleNow, SyncSchedules,
@@ -13,7 +13,7 @@ const PUT: &[(u16, &str)] = &[(200, "Schedule"), (201, "Schedule")];
 
 pub(super) static ROUTES: &[Route] = &[
     route!(ListSchedules, "List schedules", |asked| decode::list_schedules(asked.query))
-        .query(parameters::LIST_SCHEDULES)
+        .query::<ListSchedules>()
         .answers(&[(200, "Schedules")]),
     route!(GetSchedule, "Show a schedule", |asked| Ok(GetSchedule {
         schedule: decode::schedule_path(asked.first())?
@@ -55,7 +55,7 @@ pub(super) static ROUTES: &[Route] = &[
         "Make this the whole set of an owner: an array, or a schedule a line",
         |asked| decode::sync_schedules(asked.query, asked.body)
     )
-    .query(parameters::SYNC_SCHEDULES)
+    .query::<SyncSchedules>()
     .takes(Takes::JsonOrSchedules("ScheduleSet"))
     .answers(&[(200, "SyncedSchedules")]),
 ];

@@ -1,7 +1,7 @@
 //! Routes of the server itself, and of a namespace as a whole.
 
 use serde::Serialize;
-use tenure_core::decode::{self, parameters};
+use tenure_core::decode;
 use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
 use tenure_engine_api::Health;
 
@@ -24,7 +24,7 @@ const fn own(
         path,
         name,
         summary,
-        query: &[],
+        query: None,
         takes: Takes::Nothing,
         answers,
         does,
@@ -36,11 +36,11 @@ pub(super) static ROUTES: &[Route] = &[
     route!(ListWorkers, "List who called within the last minute", |asked| decode::list_workers(
         asked.query
     ))
-    .query(parameters::PAGE)
+    .query::<ListWorkers>()
     .answers(&[(200, "Workers")]),
     route!(GetStats, "Show totals", |_| Ok(GetStats)).answers(&[(200, "Stats")]),
     route!(Audit, "Check what is cached against what is held", |asked| decode::audit(asked.query))
-        .query(parameters::AUDIT)
+        .query::<Audit>()
         .answers(&[(200, "Audit")]),
     own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
     own(

@@ -107,6 +107,11 @@ fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Valu
     json!({"oneOf": objects})
 }
 
+/// The schema of a kind that is not a part of an object.
+pub(crate) fn plain(of: &Kind) -> Value {
+    kind(of, &str::to_owned, &mut Map::new())
+}
+
 fn or_null(kind: Value) -> Value {
     if kind == json!({}) {
         // Any JSON may be null.

@@ -15,6 +15,7 @@ use tenure_core::bounds::{ITEMS_MAX, OWNER_BYTES_MAX, SCHEDULE_ID_BYTES_MAX};
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
 
+pub(crate) use self::given::plain as kind;
 use self::leases::LEASES;
 use self::shown::{JOB, SHOWN};
 use self::things::THINGS;

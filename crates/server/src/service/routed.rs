@@ -167,7 +167,7 @@ impl Service {
     ) -> Result<Admitted<'r>, Stop> {
         let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
         let query = target::query(head.uri.query())?;
-        if route.query.is_empty() {
+        if route.query.is_none() {
             decode::no_query(&query)?;
         }
         let names = routes::names(names)?;

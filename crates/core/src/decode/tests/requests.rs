@@ -170,7 +170,7 @@ fn the_other_lists_have_their_own_parameters() {
             (&[("version", "9007199254740992")], OutOfBounds, "/query/version", "0 to"),
             (&[("forse", "true")], UnknownField, "/query/forse", "did you mean \"force\"?"),
         ],
-        sync_query,
+        |query| sync_resources_from_lines("p", query, Vec::new()),
     );
     // Owned pairs work as well.
     assert!(list_jobs(&[("queue".to_owned(), "a".to_owned())]).is_ok());
