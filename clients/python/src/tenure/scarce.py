@@ -172,7 +172,7 @@ class _Limits(Part):
 
     @call
     def observe(self, name: str, external: int, *, for_: Optional[Duration] = None) -> Plan[Limit]:
-        """Say how many permits are taken by work that Tenure does not run."""
+        """Report permits that work outside of Tenure takes."""
         body = {"external": external, **until_fields(for_, None)}
         return Limit.read(check((yield request("POST", "limits", name, "observe", body=body))))
 

@@ -3,19 +3,19 @@
 use clap::Args;
 
 const AFTER: &str = "\
-The source is paused first and stays paused: nothing is served from it any more. The target must
-be empty. If the copy breaks off, the same command begins it again. Leases that live at the source
-end as `released`; the target serves nobody until the last of them has expired.
+The source is paused first and stays paused. The target must be empty. If the copy breaks off,
+repeat the command to start it again. Live leases of the source end as `released`; the target serves
+no calls until the last of them has expired.
 
 Example:
   tenure copy --from file:./tenure-data --to redis://HOST:6379
 
 To undo it:
-  tenure copy --thaw --to TO        gives up an unfinished copy: TO is empty again
+  tenure copy --thaw --to TO        discards an unfinished copy: TO is empty again
   tenure copy --thaw --from FROM    serves FROM again
 
-Set an address with a password as TENURE_COPY_FROM or TENURE_COPY_TO, where others of this machine
-cannot see it.";
+Put an address with a password into TENURE_COPY_FROM or TENURE_COPY_TO, where other users of this
+machine cannot see it.";
 
 /// The arguments of `tenure copy`.
 #[derive(Args, Debug)]
@@ -25,13 +25,14 @@ pub struct CopyArgs {
     // The values are not shown in the help: an address may carry a password.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_FROM", hide_env_values = true)]
     pub from: Option<String>,
-    /// Where to: file:PATH (made if it is not there), or redis:// and the like.
+    /// The target: file:PATH (created if it does not exist), or redis:// and the like.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_TO", hide_env_values = true)]
     pub to: Option<String>,
-    /// Copy nothing: with --to give up an unfinished copy, otherwise serve the source again.
+    /// Copy nothing. With --to, discard an unfinished copy; with --from, serve the source again.
     #[arg(long)]
     pub thaw: bool,
-    /// With --thaw --from: even if its copy is complete. If both are used, every job runs twice.
+    /// With --thaw --from: serve the source even if its copy is complete. If both stores are used, every job runs
+    /// twice.
     #[arg(long, requires = "thaw")]
     pub force: bool,
 }

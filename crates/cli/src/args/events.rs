@@ -7,10 +7,10 @@ use tenure_core::requests::EventsSince;
 
 use crate::args::value::{parse_name, whole};
 
-/// Show what has happened, and what happens now.
+/// Show past events, and follow new ones.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Shows the events that are kept; with --follow those from now on. If events between were
+    after_help = "Shows the events that are kept; with --follow, those from now on. If events in between were
 dropped, a line on stderr says so. --json writes one document per event.
 
 Examples:
@@ -19,10 +19,10 @@ Examples:
   tenure --json events --follow --type job.failed | ./alert"
 )]
 pub struct EventsArgs {
-    /// Wait for what happens next, until Ctrl-C; a broken connection is taken up again.
+    /// Follow new events until Ctrl-C; a broken connection is opened again.
     #[arg(long)]
     pub follow: bool,
-    /// What happened after this event, by its id; `first`: from the oldest that is kept.
+    /// Only events after this one, by its id; `first`: from the oldest that is kept.
     #[arg(long, value_name = "ID|first", value_parser = parse_name(tenure_core::decode::events_since))]
     pub since: Option<EventsSince>,
     /// End after this many events.

@@ -11,14 +11,14 @@ use crate::args::value::{parse_name, span};
 /// The jobs and flows that a pushed job names; for --lines only with --payloads.
 #[derive(Args, Debug, Default)]
 pub struct KinArgs {
-    /// Run it after this job: an id, or `key:KEY`. For others, JSON: '{"flow":"import-7"}' is a whole
-    /// flow, '{"job":"a","gone":"done"}' a job that may be gone by now.
+    /// Run it after this job: an id, or `key:KEY`. Other cases are JSON: '{"flow":"import-7"}' is a whole flow,
+    /// '{"job":"a","gone":"done"}' a job that may be gone by now.
     #[arg(long, value_name = "ID")]
     pub after: Vec<String>,
-    /// If a job that it waits for fails or is cancelled: cancel it too, or run it all the same.
+    /// If a job that it waits for fails or is cancelled: cancel this job too, or run it anyway.
     #[arg(long, requires = "after", value_name = "cancel|run")]
     pub on_parent_failure: Option<ParentFailureWord>,
-    /// The flow it belongs to; without it that of the first job that it waits for.
+    /// The job's flow; without it, the flow of the first job that it waits for.
     #[arg(long, value_name = "FLOW", value_parser = parse_name(FlowName::parse))]
     pub flow: Option<FlowName>,
 }
@@ -48,7 +48,7 @@ impl From<ParentFailureWord> for OnParentFailure {
     }
 }
 
-/// List the jobs and flows for which a job waits.
+/// List the jobs and flows that a job waits for.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure parents report-7
@@ -57,7 +57,7 @@ pub struct ParentsArgs {
     /// Its id, or `key:KEY` for the job that holds a unique key.
     #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
     pub job: JobRef,
-    /// With the results of the jobs (shown with --json).
+    /// Include the results of the jobs (shown with --json).
     #[arg(long)]
     pub full: bool,
     /// The page of the list.
@@ -83,19 +83,19 @@ pub struct ChildrenArgs {
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
   tenure flow                        all flows
-  tenure flow import-7               one flow: how its jobs stand
+  tenure flow import-7               one flow, with counts of its jobs
   tenure jobs --flow import-7 --state failed
   tenure flow wait import-7 10m
   tenure flow retry import-7         run its failed and cancelled jobs again
   tenure flow cancel import-7
   tenure flow -- wait                the flow that is called \"wait\"
 
-A flow is the jobs that carry its name: `tenure push … --flow NAME`.")]
+A flow consists of the jobs that carry its name: `tenure push … --flow NAME`.")]
 pub struct FlowArgs {
     /// A call on a flow, instead of showing it.
     #[command(subcommand)]
     pub action: Option<FlowAction>,
-    /// Show this one; without it list all.
+    /// Show this one; without it, list all.
     #[arg(value_parser = parse_name(FlowName::known))]
     pub flow: Option<FlowName>,
     /// The page of the list.
@@ -106,24 +106,24 @@ pub struct FlowArgs {
 /// Calls on a whole flow.
 #[derive(Subcommand, Debug)]
 pub enum FlowAction {
-    /// Cancel every unfinished job of it, and what these push into it.
+    /// Cancel all unfinished jobs of a flow, and jobs that these push into it.
     Cancel {
         /// The name of the flow.
         #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
     },
-    /// Make its failed and cancelled jobs ready again, until none is left that can be.
+    /// Make all failed and cancelled jobs of a flow ready again, where possible.
     Retry {
         /// The name of the flow.
         #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
     },
-    /// Wait until all its jobs have ended; exit 0 if all of them succeeded, and 1 otherwise.
+    /// Wait until all jobs of a flow have ended; exit 0 if all succeeded, otherwise 1.
     Wait {
         /// The name of the flow.
         #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
-        /// No longer than this; without it however long it takes.
+        /// Wait at most this long; without it, wait as long as it takes.
         #[arg(value_name = "D", value_parser = span)]
         longest: Option<Span>,
     },

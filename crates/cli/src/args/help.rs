@@ -60,7 +60,7 @@ const FIRST_LOOK: &str = "  tenure serve
   tenure work mail -- ./send-mail";
 
 const EXIT_CODES: &str = "  0      done
-  1      the answer is no: not found, not got in time, refused, a check failed
+  1      the answer is no: not found, refused, too late, a check failed
   2      wrong usage
   69     no server, or no store
   70     a bug
@@ -71,13 +71,13 @@ const EXIT_CODES: &str = "  0      done
   126    CMD cannot be run
   127    CMD was not found
   128+n  ended by signal n
-  lock and lease pass the exit code of CMD on.";
+  lock and lease exit with the exit code of CMD.";
 
 const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
   TENURE_NAMESPACE    the namespace, as --namespace
   TENURE_PROFILE      a profile with address, token and namespace, as --profile
-  TENURE_TOKEN        the server's token; others could see an option
-  TENURE_CA           whom the certificate of an https:// server is of, as --ca
+  TENURE_TOKEN        the server's token; other users could see an option
+  TENURE_CA           the authority of an https:// server's certificate, as --ca
   TENURE_…            each option of `tenure serve` and `tenure work`
   TENURE_HTTP_SECRET  signs the requests of `tenure work --http`
   NO_COLOR            no colours";
@@ -89,9 +89,9 @@ const FOOT: &str = "Options of every command, such as --url and --json: tenure h
 #[command(after_help = "Examples:
   tenure help --all            all commands, options of every command, exit codes
   tenure help limit set
-  tenure help work --all       also what CMD finds, and what its answers mean")]
+  tenure help work --all       also the variables and files of CMD")]
 pub struct HelpArgs {
-    /// All there is: without a command all commands, with one all that is known of it.
+    /// Show all commands, or the whole help of one.
     #[arg(long)]
     pub all: bool,
     /// The command, and its subcommand if it has some.
@@ -208,7 +208,7 @@ fn short(command: &Command) -> StyledStr {
     for group in GROUPS.iter().filter(|group| !group.common.is_empty()) {
         section(&mut text, command, group.heading, &list(command, group.common.iter().copied()));
     }
-    section(&mut text, command, "A first look, each line in a terminal of its own", FIRST_LOOK);
+    section(&mut text, command, "First steps, each line in its own terminal", FIRST_LOOK);
     text.push_str("\n\nAll commands, options, exit codes: tenure help --all\n");
     text.push_str("One command: tenure help COMMAND\n");
     StyledStr::from(text)

@@ -20,17 +20,17 @@ use crate::args::value::{
 const PUSH_AFTER: &str = "\
 Without --payloads each line of --lines is a job as the API takes it:
   {\"queue\":\"crawl\",\"payload\":{\"url\":\"…\"},\"priority\":5}
-A line that is refused is told on stderr with its number; the others are stored, and the exit code
-is 1. Lines that carry an \"id\" can be pushed again without harm.
+A line that is refused is reported on stderr with its number; the others are stored, and the exit
+code is 1. Lines that carry an \"id\" can be pushed again without harm.
 
 With --wait the result is printed instead of the id. The exit code is 1 if the job failed, was
 cancelled, or did not end in time.
 
-A push whose id, or whose unique key, another job has already pushes nothing. stderr says so, the id of
-that job is printed, and the exit code is 0; with --wait that job is waited for.
+If another job already has the id or the unique key, nothing is pushed: stderr says so, the id of
+that job is printed, and the exit code is 0. With --wait the command waits for that job.
 
-NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
-A trace in the variable TRACEPARENT goes with the job to its worker.
+NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON. The
+job carries the trace in the variable TRACEPARENT to its worker.
 
 Examples:
   tenure push mail '{\"to\":\"ann@example.com\"}'
@@ -50,7 +50,7 @@ Examples:
        tenure push [OPTIONS] [QUEUE] --lines <FILE|->")]
 #[command(group = ArgGroup::new("what").args(["payload", "lines"]))]
 pub struct PushArgs {
-    /// The queue; with --lines, that of lines that name none.
+    /// The queue; with --lines, the queue of lines that name none.
     #[arg(required_unless_present = "lines", value_parser = parse_name(QueueName::parse))]
     pub queue: Option<QueueName>,
     /// The payload as JSON; `-` reads it from stdin, `@FILE` from a file. Without it: null.
@@ -62,28 +62,28 @@ pub struct PushArgs {
     /// Every line is a payload for QUEUE, not a job.
     #[arg(long, requires = "lines", requires = "queue")]
     pub payloads: bool,
-    /// The job's id: pushing it again answers the job that is there.
+    /// The job's id; pushing it again returns the existing job.
     #[arg(long, conflicts_with = "lines", value_parser = parse_name(JobId::parse))]
     pub id: Option<JobId>,
-    /// "There is one of these": a key that one unfinished job holds.
+    /// A key that at most one unfinished job holds.
     #[arg(long, value_name = "KEY", conflicts_with = "lines")]
     #[arg(value_parser = parse_name(UniqueKey::parse))]
     pub unique: Option<UniqueKey>,
-    /// How long the key is held: until the job has ended, or has begun.
+    /// How long the key is held: until the job has ended, or has started.
     #[arg(long, requires = "unique", value_name = "start|end", default_value = "end")]
     pub until: UntilWord,
     /// If the key is held: keep that job, replace its content, or refuse.
     #[arg(long, requires = "unique", default_value = "keep")]
     #[arg(value_name = "keep|replace|reject")]
     pub on_conflict: ConflictWord,
-    /// Hold the key at least this long after the push, though the job has ended or begun sooner.
+    /// Hold the key at least this long after the push, even if the job ends or starts sooner.
     #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
     pub unique_for: Option<Span>,
-    /// With `replace`: however often it is replaced, the job runs at most this long after the push that made it.
+    /// With `replace`: run the job at most this long after the push that created it, however often it is replaced.
     #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
     pub within: Option<Span>,
-    /// Wait for the job's end and print its result: without D however long it takes. After a bare
-    /// --wait nothing but options may follow.
+    /// Wait for the end of the job and print its result; without D, as long as it takes. Only options may follow a
+    /// bare --wait.
     #[arg(long, value_name = "D", num_args = 0..=1, conflicts_with = "lines")]
     #[arg(value_parser = wait_span)]
     pub wait: Option<Option<Span>>,
@@ -113,29 +113,29 @@ fn wait_span(text: &str) -> Result<Span, String> {
 /// --payloads.
 #[derive(Args, Debug, Default)]
 pub struct SayArgs {
-    /// What a worker dispatches on.
+    /// The kind of job, by which a worker dispatches.
     #[arg(long)]
     pub kind: Option<String>,
     /// -100 to 100, higher first.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = whole(PRIORITY_MIN as i8, PRIORITY_MAX as i8))]
     pub priority: Option<i8>,
-    /// The group it belongs to: groups take turns in the queue.
+    /// The job's group: groups take turns in the queue.
     #[arg(long, value_parser = parse_name(Group::parse))]
     pub group: Option<Group>,
-    /// What it needs besides its turn; replaces the queue's needs. May be given several times.
+    /// A need of the job; replaces the queue's needs. May be given several times.
     #[arg(long = "need", value_name = "NEED")]
     pub needs: Vec<String>,
     /// A label, for people and filters; K:V is the same.
     #[arg(long = "label", value_name = "K=V", value_parser = label)]
     pub labels: Vec<(String, String)>,
-    /// How often and when a failed run is tried again: 5, max_attempts=5,base=1s,max=1h, delays=1s/10s/1m, or JSON.
+    /// How often and when to retry a failed run: 5, max_attempts=5,base=1s,max=1h, delays=1s/10s/1m, or JSON.
     #[arg(long, value_name = "RETRY")]
     pub retry: Option<String>,
     /// Deadline of one run.
     #[arg(long, value_name = "D", value_parser = timeout)]
     pub timeout: Option<Span>,
-    /// How long it is kept when it has finished; if not given, 1h, and 7d if it failed.
+    /// How long to keep the finished job; if not given, 1h, or 7d if it failed.
     #[arg(long, value_name = "D", value_parser = span)]
     pub retain: Option<Span>,
 }
@@ -290,7 +290,7 @@ pub struct JobsArgs {
     /// The page of the list.
     #[command(flatten)]
     pub page: PageArgs,
-    /// With payloads and results (shown with --json).
+    /// Include payloads and results (shown with --json).
     #[arg(long)]
     pub full: bool,
 }
@@ -317,7 +317,7 @@ pub struct ResultArgs {
     /// Its id, or `key:KEY` for the job that holds a unique key.
     #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
     pub job: JobRef,
-    /// Wait for its end, no longer than this; without it not at all.
+    /// Wait for its end, at most this long; without it, do not wait.
     #[arg(long, value_name = "D", value_parser = span)]
     pub wait: Option<Span>,
 }
@@ -339,7 +339,7 @@ pub struct ManyArgs {
     /// Or all that match.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// At most this many of those that match; without it all.
+    /// At most this many of the matching jobs; without it, all.
     #[arg(long, value_name = "N", value_parser = whole(1, u64::MAX))]
     pub max: Option<u64>,
 }
@@ -347,9 +347,9 @@ pub struct ManyArgs {
 /// Count failed jobs by their errors.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Errors are compared by their first line, and numbers in it do not count: \"http 502\" and
-\"http 503\" are one failure. A status code does count at the begin of the line and after \"status\": \"550 unavailable\".
-At most 10,000 failed jobs are looked at.
+    after_help = "Errors are grouped by their first line, without its numbers: \"http 502\" and \"http 503\" are one
+failure. Only a status code at the start of the line or after \"status\" counts: \"550 unavailable\".
+At most 10,000 failed jobs are read.
 
 Examples:
   tenure failures --queue crawl
@@ -365,7 +365,7 @@ pub struct FailuresArgs {
     /// Only jobs that ended at this moment or later (RFC 3339, or a local time).
     #[arg(long, value_name = "T", value_parser = past_moment)]
     pub finished_after: Option<Moment>,
-    /// Show at most this many, those with the most jobs; 1 to 1,000.
+    /// Show at most this many errors, those with the most jobs first; 1 to 1,000.
     #[arg(long, value_name = "N", default_value_t = LIST_DEFAULT, value_parser = page_size)]
     pub max: usize,
 }

@@ -42,18 +42,18 @@ pub struct Cli {
 /// The options of every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (HOST:PORT, http://, https://, tenure://), several with commas between, or the store (file:PATH, memory:, or
-    /// redis:// and the like, where its servers are looked up) to use.
+    /// The server (HOST:PORT, http://, https://, tenure://; several are separated by commas), or the store
+    /// (file:PATH, memory:, or redis:// and the like, which names its servers).
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
     #[arg(default_value = "http://127.0.0.1:7171")]
     pub url: String,
-    /// The namespace: names in one know nothing of those in another.
+    /// The namespace; each namespace has names of its own.
     #[arg(long, global = true, env = "TENURE_NAMESPACE", hide_env_values = true)]
     #[arg(default_value = "default", value_parser = parse_name(Namespace::parse), value_name = "NAME")]
     pub namespace: Namespace,
-    /// A profile of ~/.config/tenure/config.toml, which says address, token and namespace; flags and
-    /// variables go before it.
+    /// A profile in ~/.config/tenure/config.toml with address, token and namespace; options and variables override
+    /// it.
     #[arg(
         long,
         global = true,
@@ -65,7 +65,7 @@ pub struct Global {
     /// Trust the authority in this PEM file to sign the certificate of an https:// server, instead of the system's.
     #[arg(long, global = true, env = "TENURE_CA", hide_env_values = true, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Show this certificate, in PEM, to a server that asks for one.
+    /// Send this certificate, in PEM, to a server that asks for one.
     #[arg(long, global = true, env = "TENURE_CLIENT_CERT", hide_env_values = true)]
     #[arg(value_name = "FILE")]
     pub client_cert: Option<PathBuf>,
@@ -76,11 +76,11 @@ pub struct Global {
     /// Write the answer as one JSON document.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Show moments in UTC, as --json does; otherwise by the clock of this machine's zone.
+    /// Show times in UTC, as --json does, and not in the time zone of this machine.
     #[arg(long, global = true)]
     pub utc: bool,
-    /// Open a folder (file:PATH) without what it has lost: commits that are missing, rows that
-    /// cannot be read. Otherwise such a folder is refused; what is dropped is named on stderr.
+    /// Open a folder (file:PATH) in spite of missing commits or unreadable rows; stderr lists the dropped data.
+    /// Without this option such a folder is refused.
     #[arg(long, global = true, display_order = 1_000)]
     pub accept_loss: bool,
     /// Print this help.
@@ -91,8 +91,7 @@ pub struct Global {
 /// Where the settings of a command are.
 #[derive(Args, Debug, Clone)]
 pub struct ConfigArg {
-    /// The settings file, in TOML. A server reads /etc/tenure/tenure.toml if it is there and no other
-    /// is named.
+    /// The settings file, in TOML. Without it, a server reads /etc/tenure/tenure.toml if that file exists.
     #[arg(id = "config", long = "config", value_name = "FILE")]
     #[arg(env = "TENURE_CONFIG", hide_env_values = true)]
     pub file: Option<std::path::PathBuf>,
@@ -103,11 +102,12 @@ Examples:
   tenure serve
   tenure serve --listen 0.0.0.0:7171 --store file:/var/lib/tenure
   tenure serve --store redis://HOST:6379
-  tenure serve --config tenure.toml --print-config     what counts, and who said it
+  tenure serve --config tenure.toml --print-config     the effective settings
 
-Each option has a variable, TENURE_ and its name in capitals
-(TENURE_DRAIN_TIMEOUT), and a key below [serve] in the settings file
-(drain_timeout). An option goes before its variable, that before the file.";
+Each option can also be set by a variable, TENURE_ and its name in capitals
+(TENURE_DRAIN_TIMEOUT), or by a key under [serve] in the settings file
+(drain_timeout). An option overrides its variable, and a variable overrides the
+file.";
 
 /// Every command. [`help`] decides in which group of the help each stands.
 #[derive(Subcommand, Debug)]
@@ -131,7 +131,7 @@ pub enum Command {
     Job(jobs::JobArg),
     /// Print the result of a job, or wait for it.
     Result(jobs::ResultArgs),
-    /// Say exactly what a job waits for.
+    /// Explain why a job waits.
     Explain(jobs::JobArg),
     /// Cancel jobs: by id, or all that match.
     Cancel(jobs::ManyArgs),
@@ -145,7 +145,7 @@ pub enum Command {
     RunNow(jobs::RunNowArgs),
     /// Count failed jobs by their errors.
     Failures(jobs::FailuresArgs),
-    /// List what a job waits for: jobs and flows.
+    /// List the jobs and flows that a job waits for.
     Parents(flows::ParentsArgs),
     /// List the jobs that wait for a job.
     Children(flows::ChildrenArgs),
@@ -164,32 +164,32 @@ pub enum Command {
   tenure stats
   tenure --json stats | jq .jobs.ready")]
     Stats,
-    /// Say in ten lines whether all is well.
+    /// Show a summary in ten lines, and what needs attention.
     #[command(after_help = "Examples:
   tenure status
   tenure status && echo all is well
   tenure --json status | jq .attention
 
-Exit code 0 says that all is well, 1 that something needs attention, 69
-that the server or the store is away. What needs attention:
-  stuck  work waits that nothing moves: no worker, a pause, a closed limit,
+The exit code is 0 if all is well, 1 if something needs attention, and 69 if
+the server or the store does not answer. Kinds of attention:
+  stuck  work waits and cannot proceed: no worker, a pause, a closed limit,
          a pool without resources
-  look   work goes on worse than it should: jobs that wait for minutes, more
-         than a tenth failed in the last hour, limits that stand still, late
+  look   work proceeds with problems: jobs that wait for minutes, more than a
+         tenth failed in the last hour, limits that stand still, late
          schedules
-Where fewer fail, that is a note: it is shown, and all is well.")]
+A smaller share of failures is shown as a note and does not change the exit code.")]
     Status,
     /// Watch queues, limits, pools and workers, and why jobs wait.
     Top(TopArgs),
-    /// Show what has happened, and what happens now.
+    /// Show past events, and follow new ones.
     Events(events::EventsArgs),
-    /// List leases: who holds what. Take one back by force.
+    /// List leases with their holders, or take one back by force.
     Leases(leases::LeasesArgs),
     /// List the workers that asked for jobs within the last minute.
     Workers(PageArgs),
     /// Check a server, a folder or a Redis, and say what to change.
     Doctor(doctor::DoctorArgs),
-    /// Check that the store's counts agree with what it holds.
+    /// Check that the store's counts agree with its content.
     Audit(AuditArgs),
     /// Explain the code of an error.
     Error(ErrorArgs),
@@ -198,8 +198,8 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     /// Show and change the settings of a store on Redis.
     #[command(subcommand)]
     #[command(
-        after_help = "The settings lie in Redis, beside the store. They are those of the server that made it, until they
-are changed here.
+        after_help = "The settings are kept in Redis, beside the store. The server that creates the store sets them;
+`tenure store set` changes them.
 
 Examples:
   tenure store show --store redis://HOST:6379
@@ -231,7 +231,7 @@ complete too, if a server answers within 300 ms.")]
   tenure error queue_full
   tenure error                 all codes")]
 pub struct ErrorArgs {
-    /// The code, as an error names it; without one all codes are listed.
+    /// The code of the error; without it, list all codes.
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
 }
@@ -243,10 +243,10 @@ pub struct ErrorArgs {
   tenure top --every 10s
   tenure --url redis://HOST:6379 top
 
-Keys: arrows or j k, Enter into what is selected, q back, / filter, p pause,
+Keys: arrows or j k, Enter opens the selected row, q back, / filter, p pause,
 ? help. It needs a terminal.")]
 pub struct TopArgs {
-    /// How often it asks: at most seven calls each time; 1s or more.
+    /// How often to refresh, 1s or more; each time takes at most seven calls.
     #[arg(long, value_name = "D", default_value = "2s", value_parser = value::refresh)]
     pub every: tenure_core::time::Span,
 }
@@ -254,8 +254,7 @@ pub struct TopArgs {
 /// The arguments of `tenure audit`.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct AuditArgs {
-    /// Read all that the folder holds, payloads and results too, and compare it with its checksums;
-    /// damaged jobs are named.
+    /// Read the whole folder, with payloads and results, and verify its checksums; lists damaged jobs.
     #[arg(long)]
     pub deep: bool,
 }
@@ -263,11 +262,11 @@ pub struct AuditArgs {
 /// A page of a list.
 #[derive(Args, Debug, Clone)]
 pub struct PageArgs {
-    /// Items of one page, 1 to 1,000.
+    /// Items per page, 1 to 1,000.
     #[arg(long, value_name = "N", default_value_t = tenure_core::bounds::LIST_DEFAULT)]
     #[arg(value_parser = value::page_size)]
     pub max: usize,
-    /// Go on where the page before ended: its `next`.
+    /// Continue after the previous page: its `next`.
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
 }

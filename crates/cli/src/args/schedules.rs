@@ -18,7 +18,7 @@ use crate::args::value::{every, moment, parse_name, span, whole};
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
   tenure schedule                    all schedules
-  tenure schedule news-42            one schedule, and its next moments
+  tenure schedule news-42            one schedule, and its next occurrences
   tenure schedule set news-42 --cron '0 9 * * 1-5' --queue news '{\"source\":42}'
   tenure schedule set feed-7 --every 15m --queue news --overlap queue
   tenure schedule sync sources sources.csv
@@ -30,7 +30,7 @@ pub struct ScheduleArgs {
     /// The action; without one the schedule is shown, or all are listed.
     #[command(subcommand)]
     pub action: Option<ScheduleAction>,
-    /// Show this one; without it list all.
+    /// Show this one; without it, list all.
     #[arg(value_parser = parse_name(ScheduleId::known))]
     pub id: Option<ScheduleId>,
     /// List only those of this owner.
@@ -44,11 +44,11 @@ pub struct ScheduleArgs {
 /// Actions on schedules and timings.
 #[derive(Subcommand, Debug)]
 pub enum ScheduleAction {
-    /// Make a schedule, or set all of one that is there.
+    /// Create a schedule, or replace all settings of an existing one.
     Set(Box<ScheduleSetArgs>),
-    /// Make a file the whole set of an owner's schedules.
+    /// Replace the schedules of an owner with those of a file.
     Sync(ScheduleSyncArgs),
-    /// Stop a schedule for a while; moments within the pause are skipped.
+    /// Pause a schedule; its occurrences during the pause are skipped.
     Pause {
         /// The schedule's id.
         #[arg(value_parser = parse_name(ScheduleId::known))]
@@ -65,28 +65,28 @@ pub enum ScheduleAction {
     },
     /// Push a job of a schedule at once, paused or not, and print its id.
     #[command(after_help = "\
-While a job of the schedule is unfinished, and unless its overlap is allow, no second one is made:
-that job is made ready, and its id is printed.")]
+If a job of the schedule is unfinished, that job is made ready, and its id is printed. A second job
+is pushed only if the overlap of the schedule is allow.")]
     RunNow {
         /// The schedule's id.
         #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
-        /// The job's id: with the same one again, the job that is there is answered.
+        /// The job's id; repeating the command with it returns the same job.
         #[arg(long = "id", value_name = "ID", value_parser = parse_name(JobId::parse))]
         job: Option<JobId>,
     },
-    /// Forget a schedule; the jobs that it made go on.
+    /// Delete a schedule; the jobs that it made go on.
     Delete {
         /// The schedule's id.
         #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
     },
-    /// Show the next moments of a timing. Asks no server and stores nothing.
+    /// Show the next occurrences of a timing, without a call to a server.
     Preview(PreviewArgs),
 }
 
 const SET_AFTER: &str = "\
-Sets all of the schedule: an option that is left out goes back to its default. Repeating the command changes nothing, unless it says --starts-at now. A new timing counts from now. If needs, retry, timeout or retain are left out, each job takes those of its queue.";
+Replaces all settings of the schedule: an option that is left out returns to its default. Repeating the command changes nothing, except with --starts-at now. A new timing counts from now. If needs, retry, timeout or retain are left out, each job takes those of its queue.";
 
 /// All settings of a schedule.
 #[derive(Args, Debug)]
@@ -99,7 +99,7 @@ pub struct ScheduleSetArgs {
     /// The schedule's id; a new one makes a schedule.
     #[arg(value_parser = parse_name(ScheduleId::parse))]
     pub id: ScheduleId,
-    /// The payload of its jobs: JSON; `-` reads it from stdin, `@FILE` from a file. Absent: null.
+    /// The payload of its jobs: JSON; `-` reads it from stdin, `@FILE` from a file. Without it: null.
     #[arg(allow_negative_numbers = true)]
     pub payload: Option<String>,
     /// The queue of its jobs.
@@ -108,30 +108,30 @@ pub struct ScheduleSetArgs {
     /// Its moments: a cron expression or an interval.
     #[command(flatten)]
     pub timing: TimingArgs,
-    /// No moment after this one (RFC 3339).
+    /// No occurrence after this moment (RFC 3339).
     #[arg(long, value_name = "T", value_parser = moment)]
     pub ends_at: Option<Moment>,
-    /// Delay each moment by up to this long, at most 1d; one moment always by the same.
+    /// Delay each occurrence by up to this long, at most 1d; the delay of one occurrence never changes.
     #[arg(long, value_name = "D", value_parser = span)]
     pub jitter: Option<Span>,
-    /// While a job of the schedule has not ended: skip the moment (the default), queue it until that
-    /// job has ended, or allow both jobs.
+    /// If a job of the schedule is unfinished: skip the occurrence (the default), queue it until that job has
+    /// ended, or allow both jobs.
     #[arg(long, value_name = "skip|queue|allow")]
     pub overlap: Option<String>,
-    /// Moments that fire after an outage: none but one that is at most 60s late, the last one (the
-    /// default), or all.
+    /// Occurrences that fire after an outage missed them: none, except one that is at most 60s late; the last one
+    /// (the default); or all.
     #[arg(long, value_name = "none|last|all")]
     pub catch_up: Option<String>,
     /// With --catch-up all: at most this many of the newest, 1 to 1,000; 100 if not given.
     #[arg(long, value_name = "N", value_parser = whole(1, CATCH_UP_MAX as u32))]
     pub catch_up_max: Option<u32>,
-    /// The owner of the schedule: the owner's next sync deletes it unless it lists it.
+    /// The owner of the schedule: the owner's next sync deletes the schedule if its file does not list it.
     #[arg(long, value_name = "O", value_parser = parse_name(Owner::parse))]
     pub owner: Option<Owner>,
     /// Fields of its jobs beside their payload.
     #[command(flatten)]
     pub say: SayArgs,
-    /// Cancel a job that has not begun this long after its moment.
+    /// Cancel a job that has not started this long after its occurrence.
     #[arg(long, value_name = "D", value_parser = span)]
     pub expires_in: Option<Span>,
 }
@@ -143,11 +143,11 @@ Reads a JSON array, NDJSON or CSV, by the file's suffix or --format; stdin is JS
 
 JSON: each item is a schedule as the API takes it, with its id:
   {\"id\":\"news-42\",\"every\":\"15m\",\"job\":{\"queue\":\"news\",\"payload\":{\"n\":42}}}
-CSV: the columns id, cron, every, zone and queue have their meaning, and an empty cell says nothing. All other columns are the payload, each value a string.
+CSV: the columns id, cron, every, zone and queue are settings, and an empty cell sets nothing. All other columns are the payload, each value a string.
 
 A quote that is never closed, a row with another number of columns, and a cell of several lines (unless --multiline is given) are refused, and nothing is changed.
 
-Schedules of the owner that are not in the file are deleted; the jobs that they made go on. A schedule that did not change is not touched. Pauses, counters and moments that a job moved stay, unless the timing changes.
+Schedules of the owner that are not in the file are deleted; the jobs that they made go on. A schedule that did not change is not touched. Pauses, counters and occurrences that a job moved stay, unless the timing changes.
 
 Example:
   tenure schedule sync sources sources.csv")]
@@ -158,16 +158,16 @@ pub struct ScheduleSyncArgs {
     /// The file, or `-` for stdin.
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
-    /// How to read it.
+    /// The format of the file.
     #[arg(long, value_name = "json|ndjson|csv")]
     pub format: Option<Format>,
-    /// Take cells of CSV that have several lines; otherwise a quote that is closed in a later line is refused.
+    /// Accept CSV cells of several lines; without this a quote that is closed on a later line is refused.
     #[arg(long)]
     pub multiline: bool,
-    /// Take an empty set too, and one that deletes more than half.
+    /// Accept an empty set, and one that deletes more than half.
     #[arg(long)]
     pub force: bool,
-    /// The number of this set; one below the last is refused (an older list that comes late).
+    /// The version of this set; a number below the last one is refused (an older list that arrives late).
     #[arg(long = "set-version", visible_alias = "version", value_name = "N")]
     pub version: Option<u64>,
 }
@@ -181,13 +181,13 @@ without it UTC.";
 #[derive(Args, Debug)]
 #[command(after_help = TIMING_AFTER)]
 pub struct PreviewArgs {
-    /// The schedule that would have the timing: the phase of an interval comes from its id.
+    /// The id of the schedule, which decides the phase of an interval.
     #[arg(value_parser = parse_name(ScheduleId::parse))]
     pub id: Option<ScheduleId>,
     /// The timing, as the options say it.
     #[command(flatten)]
     pub timing: TimingArgs,
-    /// How many moments, 1 to 100.
+    /// How many occurrences, 1 to 100.
     #[arg(short = 'n', value_name = "N", default_value_t = PREVIEW_DEFAULT, value_parser = whole(1, PREVIEW_MAX))]
     pub count: usize,
 }
@@ -199,13 +199,14 @@ pub struct TimingArgs {
     /// A cron expression, such as '0 9 * * 1-5'.
     #[arg(long, value_name = "CRON", allow_hyphen_values = true)]
     pub cron: Option<String>,
-    /// The zone in which the expression is read.
+    /// The time zone of the expression.
     #[arg(long, value_name = "ZONE", conflicts_with = "every")]
     pub zone: Option<String>,
     /// An interval, in whole seconds.
     #[arg(long, value_name = "D", value_parser = every)]
     pub every: Option<Span>,
-    /// No moment before this one (RFC 3339, or now). An interval counts from it; without it from a phase of its own.
+    /// No occurrence before this moment (RFC 3339, or now). An interval counts from it; without it, from a phase
+    /// that the schedule's id decides.
     #[arg(long, value_name = "T|now", value_parser = start)]
     pub starts_at: Option<Start>,
 }

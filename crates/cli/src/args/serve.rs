@@ -19,102 +19,103 @@ const _: () = assert!(IN_FLIGHT_BYTES_MIN / 4 * 3 >= (BODY_BYTES_MAX + PAGE_BYTE
 /// The arguments of `tenure serve`.
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
-    /// Where to listen; beyond loopback there must be a token, of at least 32 characters.
+    /// The address to listen on; beyond loopback a token of at least 32 characters is required.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
     pub listen: String,
-    /// Where the state is kept: file:PATH (made if it is not there), memory:, or the address of a Redis or Valkey
-    /// (redis:// and the like), which several servers may share: one of them owns the store, the others pass calls on to
-    /// it. Put an address with a password into TENURE_STORE, where other users of this machine cannot see it.
+    /// The store: file:PATH (created if it does not exist), memory:, or the address of a Redis or Valkey (redis://
+    /// and the like). Several servers may share a store on Redis: one of them leads the store, the others forward
+    /// calls to it. Put an address with a password into TENURE_STORE, where other users of this machine cannot see
+    /// it.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
     pub store: String,
-    /// The address by which other servers and clients reach this one, for a store on Redis that several servers share. If not
-    /// given, where it listens; if others cannot reach that, a guess with a warning. If the others speak HTTPS, TENURE_CA names
-    /// the authority of their certificates.
+    /// The address at which other servers and clients reach this one, for a store on Redis that several servers
+    /// share. If not given, the address of --listen; if others cannot reach that, a guess, with a warning. If the
+    /// other servers speak HTTPS, TENURE_CA names the authority of their certificates.
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
-    /// A file that holds the token, or several, one a line: each is valid, and clients show the first. Read anew when it
-    /// changes, and at SIGHUP.
+    /// A file with the token, or several, one per line: each is valid, and clients send the first. Read again when
+    /// it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// A command of the shell that prints the token, such as "pass show tenure".
+    /// A shell command that prints the token, such as "pass show tenure".
     #[arg(long, value_name = "CMD")]
     pub token_command: Option<String>,
-    /// Speak HTTPS with the certificate in this PEM file, followed by those between it and its authority. Read anew
-    /// when it changes, and at SIGHUP.
+    /// Speak HTTPS with the certificate in this PEM file, followed by the intermediate certificates. Read again
+    /// when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// The key of that certificate, in PEM and without a passphrase.
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Take only connections that show a certificate of an authority in this PEM file, health checks too.
+    /// Accept only clients with a certificate of an authority in this PEM file, for health checks too.
     #[arg(long, value_name = "FILE")]
     pub tls_client_ca: Option<PathBuf>,
-    /// What an answer survives: a power loss (always), or all but the last second of one (everysec).
-    /// A Redis decides this itself, by its `appendfsync`.
+    /// When writes are synced to the disk: before each answer (always), or every second, so that a power loss can
+    /// lose the last second (everysec). On Redis, `appendfsync` decides this.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
     pub durability: DurabilityArg,
-    /// How much room finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB if not given. A
-    /// store on Redis takes it when it is made; `tenure store set` changes it.
+    /// Space for finished jobs: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB if not given. A store on Redis
+    /// takes it when it is created; `tenure store set` changes it.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
-    /// How much room the events of each namespace may take, the oldest dropped first; 0 keeps none, 16MiB if not
+    /// Space for the events of each namespace, where the oldest are dropped first; 0 keeps none, 16MiB if not
     /// given. On Redis as --retain-bytes.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub events_bytes: Option<u64>,
-    /// How much the folder of a file: store may take; pushes are refused as `store_full` before that, and
-    /// before the disk is full. What settles, cancels and deletes is taken in any case.
+    /// Maximum size of the folder of a file: store. Before it or the disk is full, pushes are refused as
+    /// `store_full`; settles, cancels and deletes are always accepted.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_bytes: Option<u64>,
-    /// How many namespaces there may be; a call that would begin another one is refused as `namespaces_full`. Those
-    /// that the store has already stay.
+    /// Maximum number of namespaces; a call that would create another one is refused as `namespaces_full`. Existing
+    /// namespaces stay.
     #[arg(long, value_name = "N", default_value_t = NAMESPACES_MAX_DEFAULT as u32, value_parser = positive)]
     pub namespaces_max: u32,
-    /// How many bytes of bodies and unread answers may be in flight at once, of all connections; beyond
-    /// it calls are answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; if not given, an
-    /// eighth of the memory of the machine or of its control group.
+    /// Maximum bytes of request bodies and unread answers at once, over all connections. Beyond it calls are
+    /// answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; if not given, an eighth of the
+    /// memory of the machine or of its control group.
     #[arg(long, value_name = "SIZE", value_parser = in_flight)]
     pub max_in_flight_bytes: Option<u64>,
-    /// After SIGTERM the server ends when what runs is answered and no heartbeat or settle has come for half a second,
-    /// at the latest after this time.
+    /// After SIGTERM the server ends when all running calls are answered and no heartbeat or settle has come for
+    /// half a second, at the latest after this time.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
-    /// After being blocked this long, a job reserves what it needs; 10s if not given. On Redis as --retain-bytes.
+    /// A job that has been blocked for this long reserves its needs; 10s if not given. On Redis as --retain-bytes.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
-    /// What is logged on stderr: error, warn, info, debug (a line for each request) or trace; with
-    /// TARGET=LEVEL for a part of Tenure, several with commas between.
+    /// The log level on stderr: error, warn, info, debug (a line for each request) or trace; TARGET=LEVEL sets it
+    /// for a part of Tenure, several separated by commas.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::parse)]
     pub log_level: LogLevel,
-    /// The form of the log; if not given, text on a terminal and json elsewhere.
+    /// The format of the log; if not given, text on a terminal and json elsewhere.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
-    /// Hosts that a gauge may ask although their addresses are link-local (169.254.0.0/16, fe80::/10), separated by commas:
-    /// names, or addresses.
+    /// Hosts that a gauge may query although their addresses are link-local (169.254.0.0/16, fe80::/10): names or
+    /// addresses, separated by commas.
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     pub gauge_allow: Vec<String>,
-    /// Serve the API alone, without the dashboard that otherwise stands at / for browsers.
+    /// Serve only the API, without the dashboard at /.
     #[arg(long)]
     pub no_dashboard: bool,
-    /// A port of its own for /metrics, which answers nothing else; beyond loopback with a token, the server's or the one
-    /// for metrics.
+    /// A separate address for /metrics, which serves nothing else; beyond loopback it requires a token, the
+    /// server's or the one for metrics.
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics_listen: Option<String>,
-    /// A file with tokens for a Prometheus, one a line: each reads /metrics and nothing else. Read anew as that of --token-file.
-    /// TENURE_METRICS_TOKEN may hold the token itself.
+    /// A file with tokens for Prometheus, one per line: each can read /metrics and nothing else. Read again like
+    /// the file of --token-file. TENURE_METRICS_TOKEN may hold the token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
-    /// A collector of OpenTelemetry that takes traces and metrics over HTTP, such as http://127.0.0.1:4318.
+    /// An OpenTelemetry collector that receives traces and metrics over HTTP, such as http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
-    /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
-    /// POST /v1/test/clock moves it.
+    /// For tests of your own code, only with --store memory:. Time stands still, at MOMENT or now, until POST
+    /// /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "now", value_parser = test_clock)]
     pub test_clock: Option<TestClock>,
     /// Where its settings are; /etc/tenure/tenure.toml if it is there and no other is named.
     #[command(flatten)]
     pub config: ConfigArg,
-    /// Print the settings that count, and who said each, as such a file; and do nothing.
+    /// Print the effective settings and their origins as a settings file, and exit.
     #[arg(long)]
     pub print_config: bool,
     /// The settings with their sources, after all layers were read.

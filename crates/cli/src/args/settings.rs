@@ -70,7 +70,7 @@ pub struct QueueArgs {
     /// A call on a queue, instead of showing it.
     #[command(subcommand)]
     pub action: Option<QueueAction>,
-    /// Show this one; without it list all.
+    /// Show this one; without it, list all.
     #[arg(value_parser = parse_name(QueueName::parse))]
     pub name: Option<QueueName>,
     /// The page of the list.
@@ -81,11 +81,11 @@ pub struct QueueArgs {
 /// Calls on one queue.
 #[derive(Subcommand, Debug)]
 pub enum QueueAction {
-    /// Change settings; makes the queue if it is not there.
+    /// Change settings; creates the queue if it does not exist.
     Set(Box<QueueSetArgs>),
-    /// Grant none of its jobs; running ones go on, and pushes are taken.
+    /// Grant no jobs of a queue; running jobs go on, and pushes are accepted.
     Pause {
-        /// The queue; made if it is not there.
+        /// The queue; created if it does not exist.
         #[arg(value_parser = parse_name(QueueName::parse))]
         name: QueueName,
         /// How long; without it until it is resumed.
@@ -98,7 +98,7 @@ pub enum QueueAction {
         #[arg(value_parser = parse_name(QueueName::parse))]
         name: QueueName,
     },
-    /// Forget a queue that has no unfinished jobs.
+    /// Delete a queue that has no unfinished jobs.
     Delete {
         /// The queue.
         #[arg(value_parser = parse_name(QueueName::parse))]
@@ -108,7 +108,7 @@ pub enum QueueAction {
 
 /// Settings of a queue.
 #[derive(Args, Debug)]
-#[command(after_help = "The word none puts a setting back to its default: --timeout none.")]
+#[command(after_help = "The word none resets a setting to its default: --timeout none.")]
 pub struct QueueSetArgs {
     /// The queue.
     #[arg(value_parser = parse_name(QueueName::parse))]
@@ -122,20 +122,20 @@ pub struct QueueSetArgs {
     /// Deadline of one run of jobs that state none.
     #[arg(long, value_name = "D|none", value_parser = setting(timeout))]
     pub timeout: Option<Setting<Span>>,
-    /// How long finished jobs are kept that state no time of their own.
+    /// How long to keep finished jobs that state no retain.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
     pub retain: Option<Setting<Span>>,
-    /// Most jobs that may wait; pushes beyond it are refused.
+    /// Maximum number of waiting jobs; more pushes are refused.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = setting(count))]
     pub max_waiting: Option<Setting<u32>>,
-    /// How long a job waits after its worker was lost; 0s for workers that find their work again.
+    /// How long a job waits after its worker was lost; 0s for workers that resume their work.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
     pub lost_delay: Option<Setting<Span>>,
-    /// Turns of a group, 1 if not named; may be given several times, or once as a JSON object.
-    /// Replaces all shares.
+    /// The share of a group, 1 if not named; may be given several times, or once as a JSON object. Replaces all
+    /// shares.
     #[arg(long, value_name = "GROUP=N|JSON|none")]
     pub shares: Vec<String>,
-    /// Whether the dashboard's lists show one line of each payload; true unless it is set.
+    /// Show one line of each payload in the dashboard's lists; true if not set.
     #[arg(long, value_name = "BOOL|none", value_parser = setting(boolean))]
     pub show_payload: Option<Setting<bool>>,
 }
@@ -144,8 +144,8 @@ pub struct QueueSetArgs {
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
-  tenure limit                        what is set, and what is in use
-  tenure limit site:example.com       settings, holders, who is next in line
+  tenure limit                        all limits, and their use
+  tenure limit site:example.com       settings, holders, and the line
   tenure limit set 'site:*' --concurrency 2 --gap 500ms
   tenure limit set scrapy --concurrency 4 --quarantine 1m
   tenure limit set api --rate 10/1s --burst 5
@@ -157,7 +157,7 @@ pub struct LimitArgs {
     /// A call on a limit, instead of showing it.
     #[command(subcommand)]
     pub action: Option<LimitAction>,
-    /// Show this one; without it list all.
+    /// Show this one; without it, list all.
     #[arg(value_parser = parse_name(LimitName::parse))]
     pub name: Option<LimitName>,
     /// The page of the list.
@@ -168,9 +168,9 @@ pub struct LimitArgs {
 /// Calls on one limit.
 #[derive(Subcommand, Debug)]
 pub enum LimitAction {
-    /// Change settings; makes the limit if it is not there.
-    #[command(after_help = "The word none puts a setting back to its default: --gap none.
-A burst that is not given is 1: evenly spaced. --burst alone changes the rate that is set.")]
+    /// Change settings; creates the limit if it does not exist.
+    #[command(after_help = "The word none resets a setting to its default: --gap none.
+Without --burst the burst of a rate is 1: evenly spaced. --burst alone changes the existing rate.")]
     Set {
         /// The limit, or the template `family:*`.
         #[arg(value_parser = parse_name(LimitName::parse))]
@@ -181,21 +181,21 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// How many per period: 10/1s.
         #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
         rate: Option<Setting<PerSpan>>,
-        /// How many of the rate may go at once after a rest.
+        /// How many tokens of the rate may be taken at once after a rest.
         #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
         burst: Option<u32>,
         /// How long each permit rests after its release; needs a concurrency.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         gap: Option<Setting<Span>>,
-        /// How long each permit rests after its holder died or ran over its time, because what it
-        /// started may still run; needs a concurrency. The longer of this and the gap counts.
+        /// How long each permit rests after its holder died or exceeded its time, because its work may still be
+        /// running; needs a concurrency. The longer of this and the gap applies.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
         quarantine: Option<Setting<Span>>,
         /// Where work outside is counted.
         #[command(flatten)]
         gauge: Box<GaugeArgs>,
     },
-    /// Grant nothing of it for a while; of two pauses the later end holds.
+    /// Stop grants of a limit for a while; of two pauses the later end holds.
     #[command(after_help = "A pause has an end. To close a limit until further notice: \
                             tenure limit set NAME --concurrency 0")]
     Pause {
@@ -212,7 +212,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         #[arg(value_parser = parse_name(LimitName::parse))]
         name: LimitName,
     },
-    /// Say how many permits are taken by work that Tenure does not run.
+    /// Report permits that work outside of Tenure takes.
     Observe {
         /// The limit.
         #[arg(value_parser = parse_name(LimitName::parse))]
@@ -224,7 +224,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         #[arg(long = "for", value_name = "D", value_parser = span)]
         hold: Option<Span>,
     },
-    /// Forget a limit's settings.
+    /// Delete a limit's settings.
     Delete {
         /// The limit.
         #[arg(value_parser = parse_name(LimitName::parse))]
@@ -247,7 +247,7 @@ pub struct PoolArgs {
     /// A call on a pool, instead of showing it.
     #[command(subcommand)]
     pub action: Option<PoolAction>,
-    /// Show this one; without it list all.
+    /// Show this one; without it, list all.
     #[arg(value_parser = parse_name(PoolName::parse))]
     pub name: Option<PoolName>,
     /// The page of the list.
@@ -258,8 +258,8 @@ pub struct PoolArgs {
 /// Calls on one pool.
 #[derive(Subcommand, Debug)]
 pub enum PoolAction {
-    /// Change settings; makes the pool if it is not there.
-    #[command(after_help = "The word none puts a setting back to its default: --max-uses none.")]
+    /// Change settings; creates the pool if it does not exist.
+    #[command(after_help = "The word none resets a setting to its default: --max-uses none.")]
     Set {
         /// The pool.
         #[arg(value_parser = parse_name(PoolName::parse))]
@@ -273,17 +273,17 @@ pub enum PoolAction {
         /// Grants of each resource per period: 10/1m.
         #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
         rate: Option<Setting<PerSpan>>,
-        /// How many of the rate may go at once after a rest.
+        /// How many tokens of the rate may be taken at once after a rest.
         #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
         burst: Option<u32>,
         /// Grants after which a resource is banned.
         #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = setting(positive))]
         max_uses: Option<Setting<u32>>,
-        /// Which of the free ones: least recently used, or any.
+        /// The free resource to grant: the least recently used, or any.
         #[arg(long, value_name = "lru|random|none", value_parser = setting(pick))]
         pick: Option<Setting<Pick>>,
     },
-    /// Make a file the whole content of a pool.
+    /// Replace the content of a pool with that of a file.
     #[command(after_help = "\
 Reads a JSON array, NDJSON or CSV, by the file's suffix or --format; stdin is JSON or NDJSON unless --format says CSV.
 
@@ -298,25 +298,25 @@ Resources that are not in the file are removed as soon as they are free. Leases,
 Example:
   tenure pool sync accounts accounts.csv")]
     Sync {
-        /// The pool; made if it is not there.
+        /// The pool; created if it does not exist.
         #[arg(value_parser = parse_name(PoolName::parse))]
         name: PoolName,
         /// The file, or `-` for stdin.
         #[arg(value_name = "FILE|-")]
         file: PathBuf,
-        /// Which field is the id.
+        /// The field that holds the id.
         #[arg(long, value_name = "FIELD", default_value = "id")]
         id: String,
-        /// Take an empty set too, and one that retires more than half.
+        /// Accept an empty set, and one that retires more than half.
         #[arg(long)]
         force: bool,
-        /// How to read it.
+        /// The format of the file.
         #[arg(long, value_name = "json|ndjson|csv")]
         format: Option<Format>,
-        /// Take cells of CSV that have several lines; otherwise a quote that is closed in a later line is refused.
+        /// Accept CSV cells of several lines; without this a quote that is closed on a later line is refused.
         #[arg(long)]
         multiline: bool,
-        /// The number of this set; one below the last is refused (an older list that comes late).
+        /// The version of this set; a number below the last one is refused (an older list that arrives late).
         #[arg(long = "set-version", value_name = "N")]
         version: Option<u64>,
     },
@@ -328,8 +328,8 @@ Example:
         /// The resource.
         #[arg(value_parser = parse_name(ResourceId::parse))]
         id: ResourceId,
-        /// Its data as JSON; `-` reads stdin, `@FILE` a file: better than an argument for what is
-        /// secret, since arguments can be seen by others.
+        /// Its data as JSON; `-` reads stdin, `@FILE` a file. Use one of these for secret data: other users can see
+        /// arguments.
         #[arg(long, value_name = "JSON|-|@FILE")]
         data: Option<String>,
         /// A tag.
@@ -370,7 +370,7 @@ Example:
     },
     /// Make cooling or banned resources available again.
     Restore(ResourceArgs),
-    /// Forget a pool of which nothing is held.
+    /// Delete a pool that has no leased resources.
     Delete {
         /// The pool.
         #[arg(value_parser = parse_name(PoolName::parse))]

@@ -9,16 +9,16 @@ use crate::args::value::span;
 /// Calls on the settings of a store: `tenure store …`.
 #[derive(Subcommand, Debug)]
 pub enum StoreAction {
-    /// Show the settings, who owns the store, and how far its other servers are.
+    /// Show the settings, the server that leads the store, and the progress of its standbys.
     Show(StoreAddress),
-    /// Change settings; what is not named stays. The owner goes by a change within two seconds.
+    /// Change settings; settings that are not named stay. A change takes effect within two seconds.
     Set(StoreSetArgs),
-    /// Have the owner make a snapshot now, so that the log in Redis becomes short.
+    /// Make a snapshot of the store now, which shortens its log in Redis.
     Compact {
         /// The store to compact.
         #[command(flatten)]
         address: StoreAddress,
-        /// How long to wait until the snapshot is there.
+        /// How long to wait for the snapshot.
         #[arg(long, value_name = "D", default_value = "5m", value_parser = span)]
         timeout: Span,
     },
@@ -27,8 +27,8 @@ pub enum StoreAction {
 /// Which store is meant.
 #[derive(Args, Debug)]
 pub struct StoreAddress {
-    /// The address of the Redis, as the servers of the store have it. Put an address with a password into the variable, where
-    /// other users of this machine cannot see it.
+    /// The address of the Redis, as given to the servers of the store. Put an address with a password into the
+    /// variable, where other users of this machine cannot see it.
     #[arg(long, env = "TENURE_STORE", hide_env_values = true, value_name = "STORE")]
     pub store: Option<String>,
 }
@@ -39,21 +39,21 @@ pub struct StoreSetArgs {
     /// The store to change.
     #[command(flatten)]
     pub address: StoreAddress,
-    /// After being blocked this long, a job reserves what it needs.
+    /// A job that has been blocked for this long reserves its needs.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
-    /// How much room finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB.
+    /// Space for finished jobs: a number of bytes, or with KiB, MiB, GiB, TiB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
-    /// How much room the events of each namespace may take, the oldest dropped first; 0 keeps none.
+    /// Space for the events of each namespace, where the oldest are dropped first; 0 keeps none.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub events_bytes: Option<u64>,
-    /// Whether Redis may forget what was answered: never only if it syncs each write and no replica ever takes the place of
-    /// the primary. A server that takes over after Redis was started anew then need not wait.
+    /// Set `never` only if Redis cannot lose an answered write: it syncs each write, and no replica is ever
+    /// promoted. A server that takes over after a restart of Redis then does not wait.
     #[arg(long, value_enum)]
     pub forgets: Option<ForgetsArg>,
-    /// How many replicas must have what is written before it is answered: nothing is lost if these are all replicas that may
-    /// become the primary. 0: the primary alone.
+    /// How many replicas must have a write before it is answered. Nothing is lost if these are all replicas that
+    /// may become the primary. 0: only the primary.
     #[arg(long, value_name = "N")]
     pub replicas: Option<u32>,
 }

@@ -68,11 +68,11 @@ const FINISH_MAX: Duration = Duration::from_secs(10);
 /// Watch Tenure at work, without any preparation: a crawl under caps, with crashes in the middle.
 #[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// On a Redis, with two servers: redis://HOST:6379 and the like, where it keeps to keys of its own
-    /// and removes them at the end; or `redis`, to start one of its own.
+    /// Run on a Redis, with two servers: redis://HOST:6379 and the like (uses its own keys and removes them at the
+    /// end), or `redis` to start one.
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
-    /// Leave the server up at the end, to look around, until Ctrl-C.
+    /// Keep the server running at the end, until Ctrl-C.
     #[arg(long)]
     pub hold: bool,
 }
