@@ -60,13 +60,12 @@ fn not_json(what: &str, bytes: &[u8], why: &str) -> Failure {
             .hint("leave it out for null; an empty text is '\"\"'"),
         [b'-', b'-', ..] => {
             Failure::usage(format!("{what} begins like an option, and must be JSON"))
-                .hint("options stand before the --, which makes all that follows it arguments")
+                .hint("put options before the --: everything after it is an argument")
         }
         [b'{' | b'[' | b'"', ..] => Failure::usage(format!("{what} is not JSON: {why}"))
-            .hint("names and texts stand in double quotes: '{\"to\":\"ann\"}'"),
-        _ => {
-            Failure::usage(format!("{what} is not JSON: {TEXT}")).hint(format!("otherwise: {why}"))
-        }
+            .hint("put names and texts in double quotes: '{\"to\":\"ann\"}'"),
+        _ => Failure::usage(format!("{what} is not JSON: {TEXT}"))
+            .hint(format!("or fix the JSON: {why}")),
     }
 }
 

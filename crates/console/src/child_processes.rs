@@ -187,7 +187,7 @@ pub(crate) fn become_of(parent: u32, program: Option<PathBuf>, args: &[OsString]
         let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
         let born_of = u32::try_from(nix::unistd::getppid().as_raw()).unwrap_or(0);
         if born_of != parent {
-            return Failure::new(NOT_STARTED, "whoever started this process is gone already");
+            return Failure::new(NOT_STARTED, "the parent of this process has ended");
         }
     }
     let _ = parent;

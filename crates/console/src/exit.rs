@@ -163,12 +163,12 @@ impl From<Fault> for Failure {
                  server or store",
             ),
             Fault::StoreAway(why) => Failure::new(UNAVAILABLE, why).hint(
-                "the server runs: look after its store; `tenure doctor` says what is wrong with it, \
-                 and nothing was changed, so that you can repeat the command",
+                "the server runs, but its store does not answer; `tenure doctor` shows the cause. \
+                 Nothing was changed: repeat the command later",
             ),
             Fault::Unknown(why) => {
-                Failure::new(UNAVAILABLE, format!("it may have happened or not: {why}"))
-                    .hint("run the same command again once the store can be reached")
+                Failure::new(UNAVAILABLE, format!("the outcome is unknown: {why}"))
+                    .hint("repeat the command when the store can be reached")
             }
             Fault::Denied(no) => Failure {
                 code: DENIED,

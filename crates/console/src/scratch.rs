@@ -42,7 +42,7 @@ impl Scratch {
                 let name = format!("{name}-{:016x}", any_number());
                 Scratch::within(store, &name)
             }
-            Ok(_) => Err(wrong("this is the address of no Redis".to_owned())),
+            Ok(_) => Err(wrong("this is not the address of a Redis".to_owned())),
             Err(why) => Err(wrong(why.to_string())),
         }
     }
@@ -143,7 +143,7 @@ pub fn unreachable(why: StoreError) -> Failure {
     }
     if says(&[" ERR "]) {
         return Failure::new(USAGE, said)
-            .hint("look at the user, the password and the database in the address");
+            .hint("check the user, the password and the database in the address");
     }
     Failure::new(UNAVAILABLE, said).hint("is it running, and is its address right?")
 }

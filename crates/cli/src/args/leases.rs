@@ -171,7 +171,7 @@ const MORE: &str = "More options";
 /// How long to wait for the other side of a request.
 fn waiting(text: &str) -> Result<Span, String> {
     match span(text)? {
-        span if span < Span::from_ms(100) => Err("the shortest is 100ms".to_owned()),
+        span if span < Span::from_ms(100) => Err("must be at least 100ms".to_owned()),
         span => Ok(span),
     }
 }
@@ -260,7 +260,7 @@ pub struct LockArgs {
 fn lock_name(text: &str) -> Result<LimitName, String> {
     let parse = parse_name(LimitName::parse);
     match parse(&format!("lock:{text}"))? {
-        name if name.is_template() => Err("a lock's name is not '*'".to_owned()),
+        name if name.is_template() => Err("a lock cannot have the name '*'".to_owned()),
         name => Ok(name),
     }
 }

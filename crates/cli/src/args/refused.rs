@@ -82,10 +82,8 @@ pub fn where_to_look(said: &str) -> &'static str {
 
 fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
     if let Some(line) = with_dashes(command, words) {
-        return named_mut(command, words).error(
-            error.kind(),
-            format!("the command to run stands behind --; write\n\n  {line}"),
-        );
+        return named_mut(command, words)
+            .error(error.kind(), format!("the command to run goes after --; write\n\n  {line}"));
     }
     keep_near(&mut error, command, words);
     // An unknown option is a typing error: a tip on how to pass it as a value is no help.

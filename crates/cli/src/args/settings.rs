@@ -382,7 +382,7 @@ fn pick(text: &str) -> Result<Pick, String> {
     match text {
         "lru" => Ok(Pick::Lru),
         "random" => Ok(Pick::Random),
-        _ => Err("a pick is lru or random".to_owned()),
+        _ => Err("must be lru or random".to_owned()),
     }
 }
 

@@ -37,7 +37,9 @@ pub fn span(text: &str) -> Result<Span, String> {
 /// A timeout, above 0s: in no time nothing can run.
 pub fn timeout(text: &str) -> Result<Span, String> {
     match span(text)? {
-        Span::ZERO => Err("a timeout is more than 0s; none is without one".to_owned()),
+        Span::ZERO => {
+            Err("a timeout must be more than 0s; for no timeout, leave it out".to_owned())
+        }
         some => Ok(some),
     }
 }
@@ -187,7 +189,7 @@ pub fn count(text: &str) -> Result<u32, String> {
 
 /// A boolean: `true` or `false`.
 pub fn boolean(text: &str) -> Result<bool, String> {
-    text.parse().map_err(|_| "it is true or false".to_owned())
+    text.parse().map_err(|_| "must be true or false".to_owned())
 }
 
 /// A count that must be at least 1.

@@ -22,7 +22,7 @@ pub async fn run(client: &Client, out: Output, args: AuditArgs) -> Result<(), Fa
         return Ok(());
     }
     Err(Failure::new(NO, format!("the audit found {} faults", audit.faults.len())).hint(
-        "what is called unreadable was changed on the disk: see what else is damaged with \
-             --deep; anything else is a bug: please report it with the lines above",
+        "rows called unreadable were changed on the disk: --deep finds more damage; any other \
+         fault is a bug: please report it with the lines above",
     ))
 }

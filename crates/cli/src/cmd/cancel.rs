@@ -160,7 +160,7 @@ where
 {
     let filter = args.filter.filter();
     if filter.is_empty() {
-        return Err(Failure::usage(format!("{verb} what? name ids, or a filter"))
+        return Err(Failure::usage(format!("{verb} needs ids, or a filter"))
             .hint(format!("tenure {verb} ID…, or tenure {verb} --queue NAME --state STATE")));
     }
     let sum = walk(client, &filter, args.max.unwrap_or(u64::MAX), make).await?;

@@ -129,7 +129,7 @@ fn lost(store: &str, error: &CallError, since: Option<Duration>) -> String {
     let address = store.split_once("://").map_or(store, |(_, address)| address);
     let why = why.strip_prefix(address).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
     let why = why.split(" (os error").next().unwrap_or(why);
-    format!("{head} {store}{since}: {why}; asking again until it answers")
+    format!("{head} {store}{since}: {why}; trying again until it answers")
 }
 
 /// In tenths of a second.
@@ -150,12 +150,12 @@ mod tests {
         let store = Contact::with("tenure://h:1").store;
         assert_eq!(
             lost(&store, &refused, None),
-            "cannot reach http://h:1: Connection refused; asking again until it answers"
+            "cannot reach http://h:1: Connection refused; trying again until it answers"
         );
         let minute = Some(Duration::from_millis(61_250));
         assert_eq!(
             lost(&store, &refused, minute),
-            "cannot reach http://h:1 for 1m1s200ms: Connection refused; asking again until it answers"
+            "cannot reach http://h:1 for 1m1s200ms: Connection refused; trying again until it answers"
         );
     }
 

@@ -60,12 +60,13 @@ impl SaidStore {
         let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
         let shown = match &url {
             StoreUrl::Server(_) | StoreUrl::Servers(_) => {
-                return Err(usage("a server is no store".to_owned())
-                    .hint("stop it, and name its store: file:PATH, or redis:// and its kin"));
+                return Err(usage("this is a server, not a store".to_owned()).hint(
+                    "stop the server, and name its store: file:PATH, or redis:// and the like",
+                ));
             }
             StoreUrl::Memory => {
-                return Err(usage("what is in memory is gone with this command".to_owned())
-                    .hint("name file:PATH, or redis:// and its kin"));
+                return Err(usage("a store in memory ends with this command".to_owned())
+                    .hint("name file:PATH, or redis:// and the like"));
             }
             StoreUrl::File(path) => {
                 // The other side remembers it, and whoever reads that may be elsewhere.
@@ -115,11 +116,9 @@ fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
         (Some(from), Some(to), false) => run_copy(out, &from, &to),
         (Some(from), None, true) => thaw_source(out, &from, args.force),
         (None, Some(to), true) => thaw_target(out, &to),
-        (Some(_), Some(_), true) => {
-            Err(Failure::usage("--thaw is for one store, and two are named")
-                .hint("name the source with --from, or the target with --to"))
-        }
-        (_, _, true) => Err(Failure::usage("--thaw of what?")
+        (Some(_), Some(_), true) => Err(Failure::usage("--thaw takes one store, not two")
+            .hint("name the source with --from, or the target with --to")),
+        (_, _, true) => Err(Failure::usage("--thaw needs a store")
             .hint("name the source with --from, or the target with --to")),
         (_, _, false) => Err(Failure::usage("copy needs --from and --to")
             .hint("tenure copy --from file:./tenure-data --to redis://HOST:6379")),
@@ -139,15 +138,15 @@ fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure
     show.end();
     if done.is_err() && show.paused {
         crate::output::hint(&format!(
-            "{} stays paused: the same command begins the copy again, and `tenure copy --help` says how to \
-             undo it",
+            "{} stays paused: repeat the command to start the copy again, or see `tenure copy \
+             --help` to undo it",
             from.shown
         ));
     }
     let report = done.map_err(failure)?;
     out.answer(&report, in_words)?;
     crate::output::hint(&format!(
-        "{} stays paused; if the copy in {} is never to be used: tenure copy --thaw --force --from \
+        "{} stays paused; to use it again and never the copy in {}: tenure copy --thaw --force --from \
          '{}'",
         from.shown, to.shown, from.shown
     ));
@@ -193,7 +192,7 @@ fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure
     })?;
     if let Some(mark) = mark.filter(|mark| !mark.whole) {
         crate::output::hint(&format!(
-            "what of it is in {} already is given up by: tenure copy --thaw --to '{}'",
+            "to discard the unfinished copy in {}: tenure copy --thaw --to '{}'",
             mark.to, mark.to
         ));
     }
@@ -214,7 +213,7 @@ fn failure(why: CopyError) -> Failure {
         CopyError::No { sentence, hint } => Failure::new(NO, sentence).hint(hint),
         CopyError::Fault(fault) => fault.into(),
         CopyError::Disk(why) => Failure::new(DISK, why)
-            .hint("once the disk is well, the same command begins the copy again"),
+            .hint("repair the disk, then repeat the command to start the copy again"),
         stopped @ CopyError::Stopped => Failure::new(BUG, stopped.to_string()),
     }
 }

@@ -85,7 +85,7 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
         StoreUrl::Server(server) => server::examined(&server, &global.namespace, false).await?,
         StoreUrl::File(folder) => folder::examined(&folder)?,
         StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Redis(_) => {
-            return Err(Failure::usage("doctor: there is nothing to look at in memory:")
+            return Err(Failure::usage("doctor: memory: has nothing to check")
                 .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379"));
         }
     };
@@ -106,7 +106,7 @@ fn tell(out: Output, examined: &Examined) -> Result<(), Failure> {
         }
         text.push_str(match (wrong, looks) {
             (0, 0) => "all is well\n",
-            (0, _) => "nothing is wrong; see what is marked `look`\n",
+            (0, _) => "nothing is wrong; see the checks marked `look`\n",
             _ => "",
         });
         text
@@ -116,7 +116,7 @@ fn tell(out: Output, examined: &Examined) -> Result<(), Failure> {
     }
     let things = if wrong == 1 { "one thing is" } else { &format!("{wrong} things are") };
     Err(Failure::new(NO, format!("{things} wrong with this {what}"))
-        .hint("change what the report says, and ask again"))
+        .hint("apply the fixes of the report, and run doctor again"))
 }
 
 fn page<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {

@@ -24,7 +24,7 @@ pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), F
                 shown += 1;
                 if args.max == Some(shown) {
                     if !out.json {
-                        hint(&format!("there may be more: go on with --since {}", event.id));
+                        hint(&format!("there may be more: continue with --since {}", event.id));
                     }
                     return Ok(());
                 }
@@ -40,7 +40,7 @@ fn sentence(gap: &Gap) -> String {
         GapWhy::Dropped => format!("events before {} are not kept any more", gap.first),
         GapWhy::Restarted => {
             format!(
-                "the store may have forgotten events after {}; going on with {}",
+                "the store may have lost events after {}; continuing with {}",
                 gap.after, gap.first
             )
         }

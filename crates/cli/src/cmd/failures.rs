@@ -18,7 +18,7 @@ pub async fn run(client: &Client, out: Output, args: FailuresArgs) -> Result<(),
     let found = client.run(asked).await?;
     out.answer(&found, |found| people(&found.items, one_queue, super::now()))?;
     if found.partial && !out.json {
-        crate::output::hint("only 10,000 failed jobs were looked at; there are more");
+        crate::output::hint("only 10,000 failed jobs were read; there are more");
     }
     Ok(())
 }

@@ -102,7 +102,8 @@ fn no(view: &FlowView, longest: Option<Span>) -> Option<Failure> {
     }
     let were = count::of(counts.cancelled, "was", "were");
     let (failed, cancelled) = (grouped(counts.failed), grouped(counts.cancelled));
-    let sentence = format!("of flow '{flow}' {failed} failed, and {cancelled} {were} cancelled");
+    let sentence =
+        format!("flow '{flow}' did not succeed: {failed} failed, and {cancelled} {were} cancelled");
     let next = format!(
         "`tenure jobs --flow '{flow}' --state failed` shows why; `tenure flow retry '{flow}'` makes them ready again"
     );
@@ -134,7 +135,7 @@ async fn retry(client: &Client, out: Output, flow: FlowName) -> Result<(), Failu
     if still > 0 {
         let jobs = count::of(still, "job is", "jobs are");
         crate::output::tell(&format!(
-            "{} {jobs} failed or cancelled still: they failed again, are not kept any more, or wait for a failed job that \
+            "{} {jobs} still failed or cancelled: they failed again, are no longer kept, or wait for a failed job that \
              does not belong to flow '{flow}'",
             grouped(still)
         ));

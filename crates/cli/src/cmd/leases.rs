@@ -62,8 +62,9 @@ async fn find(client: &Client, said: &str) -> Result<LeaseSummary, Failure> {
                 continue;
             }
             if found.replace(lease).is_some() {
-                return Err(Failure::usage(format!("several leases are called '{said}'"))
-                    .hint("give more letters of it, or the whole id (`tenure --json leases`)"));
+                return Err(Failure::usage(format!("several leases match '{said}'")).hint(
+                    "give more letters of the id, or the whole id (`tenure --json leases`)",
+                ));
             }
         }
         cursor = listed.next;
@@ -73,7 +74,7 @@ async fn find(client: &Client, said: &str) -> Result<LeaseSummary, Failure> {
     }
     found.ok_or_else(|| {
         Failure::new(NO, format!("there is no lease '{said}'"))
-            .hint("it may have ended; `tenure leases` lists those that live")
+            .hint("it may have ended; `tenure leases` lists the live leases")
     })
 }
 

@@ -46,7 +46,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
                 == (&Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep)
             {
                 return Err(Failure::usage("limit set: there is nothing to set")
-                    .hint("say what the limit allows, such as --concurrency 4 or --rate 10/1s"));
+                    .hint("name a setting, such as --concurrency 4 or --rate 10/1s"));
             }
             client
                 .set(PatchLimit { limit: name, concurrency, rate, gap, quarantine, gauge })
@@ -88,7 +88,7 @@ pub fn rate_of(rate: Option<Setting<PerSpan>>, burst: Option<u32>) -> Result<Pat
 }
 
 fn no_rate() -> Failure {
-    Failure::usage("--burst is a part of a rate, and there is none")
+    Failure::usage("--burst needs a rate, and the limit has none")
         .hint("give the rate too: --rate 10/1s --burst 5")
 }
 

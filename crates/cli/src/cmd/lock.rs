@@ -62,7 +62,7 @@ async fn widen(client: &Client, limit: &LimitName, holders: u32) -> Result<(), F
         let set = view.settings.concurrency;
         if set != Some(holders) {
             let set = set.map_or_else(|| "any number of".to_owned(), |set| set.to_string());
-            tell(&format!("'{limit}' is set to {set} holders, which holds; -n {holders} does not"));
+            tell(&format!("'{limit}' is set to {set} holders; -n {holders} has no effect"));
             crate::output::hint(&format!("tenure limit set {limit} --concurrency {holders}"));
         }
         return Ok(());
@@ -89,7 +89,7 @@ async fn hold(
         Err(LockError::Busy(last)) => {
             let (within, next) = match patience {
                 Some(Span::ZERO) => (String::new(), "--wait D waits for it"),
-                Some(wait) => (format!(" within {wait}"), "a longer --wait may get it"),
+                Some(wait) => (format!(" within {wait}"), "try a longer --wait"),
                 None => (String::new(), "try again"),
             };
             let why = why::sentence(&last.reasons, super::now());
@@ -128,7 +128,7 @@ struct CmdRan {
 
 fn lost(what: &str, when: &str) -> Failure {
     Failure::new(LEASE_LOST, format!("{what} was lost {when}"))
-        .hint("somebody else may hold it by now")
+        .hint("another process may hold it by now")
 }
 
 /// Runs CMD to its end, which is by a signal if this process received one.
@@ -141,7 +141,7 @@ async fn run(
 ) -> Result<CmdRan, Failure> {
     let disk = |error| {
         Failure::new(DISK, format!("cannot write the lease file: {error}"))
-            .hint("make room in the folder for temporary files, or name another with TMPDIR")
+            .hint("free some space in the folder for temporary files, or name another with TMPDIR")
     };
     let guard = GuardLink::spawn()?;
     let folder = RunFolder::new().map_err(disk)?;

@@ -19,8 +19,8 @@ impl ManPagesArgs {
     pub fn write(self) -> Result<(), Failure> {
         clap_mangen::generate_to(help::told(), &self.folder).map_err(|why| {
             let folder = self.folder.display();
-            Failure::new(DISK, format!("the manual pages cannot be written into '{folder}': {why}"))
-                .hint("name a folder that is there and that you may write to")
+            Failure::new(DISK, format!("cannot write the manual pages into '{folder}': {why}"))
+                .hint("name an existing folder that you can write to")
         })
     }
 }

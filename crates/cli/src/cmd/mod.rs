@@ -159,6 +159,6 @@ async fn with_client(
 /// Says on stderr how a list goes on, where people read it.
 pub fn tell_more(out: Output, next: Option<&str>, partial: bool) {
     let (false, Some(next)) = (out.json, next) else { return };
-    let why = if partial { "only a part was looked at" } else { "there are more" };
-    crate::output::hint(&format!("{why}: go on with --cursor '{next}'"));
+    let why = if partial { "only a part was read" } else { "there are more" };
+    crate::output::hint(&format!("{why}: continue with --cursor '{next}'"));
 }

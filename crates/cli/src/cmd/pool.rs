@@ -86,7 +86,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
             let ids = which.ids.into_iter();
             let calls = ids.map(|resource| DeleteResource { pool: pool.clone(), resource });
             each(client, calls, |()| ()).await?;
-            out.done("retired: each goes when it is free")
+            out.done("retired: each is removed when it is free")
         }
         PoolAction::Cool { which, later } => {
             let (pool, until) = (which.name, later.later());

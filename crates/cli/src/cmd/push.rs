@@ -43,14 +43,14 @@ pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Res
                 Lines::Jobs(queue)
             }
             _ => {
-                return Err(Failure::usage("each line of --lines says what its job is")
+                return Err(Failure::usage("with --lines each line is a whole job")
                     .hint("leave out the options of the job, or add --payloads"));
             }
         };
         return push_lines::run(client, out, &file, each).await;
     }
     // Without --lines there is a queue: that is checked when the line is parsed.
-    let queue = queue.ok_or_else(|| Failure::usage("push to which queue?"))?;
+    let queue = queue.ok_or_else(|| Failure::usage("push needs a queue"))?;
     let payload = json_args::payload(payload.as_deref())?;
     let unique = unique.map(|key| UniqueSaid { key, until, hold, on_conflict, within });
     let mut job = job(&queue, payload, id, unique, when, &kin, &say)?;
@@ -211,9 +211,9 @@ fn there_already(pushed: &PushedJob, sent: &JobId, meant: &Meant, now: Moment) -
     match (id == sent, key) {
         _ if !pushed.duplicate => None,
         (true, _) if meant.id.is_none() => None,
-        (true, _) => Some(format!("'{id}' is there already ({state}): nothing was pushed")),
+        (true, _) => Some(format!("'{id}' already exists ({state}): nothing was pushed")),
         (false, Some(key)) if pushed.replaced => Some(format!(
-            "'{id}' holds {key}: it has the new content now, and no second job was made"
+            "'{id}' holds {key}: it has the new content now, and no second job was pushed"
         )),
         (false, key) => {
             let key = key.unwrap_or_else(|| "the same place".to_owned());

@@ -73,7 +73,7 @@ pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Resu
     match answers.bad {
         0 => Ok(()),
         bad => Err(Failure::new(NO, not_all(bad, answers.good))
-            .hint("mend the lines told above and push these again")),
+            .hint("correct the lines above and push them again")),
     }
 }
 
@@ -91,11 +91,7 @@ fn there_already(good: u64, kept: u64, replaced: u64) -> Option<String> {
     let lines = count::of(good, "line", "lines");
     let mut parts = Vec::new();
     if kept > 0 {
-        let what = count::of(
-            kept,
-            "names a job that is there already",
-            "name jobs that are there already",
-        );
+        let what = count::of(kept, "names an existing job", "name existing jobs");
         parts.push(format!(
             "{kept} of {good} {lines} {what}: nothing was pushed for {}",
             count::of(kept, "it", "them")
@@ -104,10 +100,10 @@ fn there_already(good: u64, kept: u64, replaced: u64) -> Option<String> {
     if replaced > 0 {
         let what = count::of(
             replaced,
-            "gave a waiting job its content",
-            "gave waiting jobs their content",
+            "replaced the content of a waiting job",
+            "replaced the content of waiting jobs",
         );
-        parts.push(format!("{replaced} of {good} {lines} {what}: no second job was made"));
+        parts.push(format!("{replaced} of {good} {lines} {what}: no second job was pushed"));
     }
     Some(parts.join("; ")).filter(|text| !text.is_empty())
 }
@@ -256,7 +252,9 @@ async fn store_all(
             Err(error) => {
                 let failure = Failure::from(error);
                 let Some(no) = failure.refusal.clone().filter(|_| failure.code == NO) else {
-                    crate::output::tell(&format!("line {first} and what follows were not stored"));
+                    crate::output::tell(&format!(
+                        "line {first} and the lines after it were not stored"
+                    ));
                     return Err(failure);
                 };
                 let named = no.index.filter(|index| *index < take);

@@ -210,7 +210,7 @@ async fn second(
     manager: &ServiceManager,
 ) -> i32 {
     let first = ending(signals, terminal, renew).await;
-    tracing::info!(signal = first.as_str(), "told to end");
+    tracing::info!(signal = first.as_str(), "ending on a signal");
     manager.stopping();
     drain.send_replace(true);
     ending(signals, terminal, renew).await as i32

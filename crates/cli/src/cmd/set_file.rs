@@ -27,7 +27,7 @@ pub trait SetItems {
 
     /// An item of a JSON array, or a line of NDJSON.
     fn object(&mut self, node: Node<'_>) -> Result<Self::Item, Refusal>;
-    /// Refuses a header of CSV without the columns that must be there. No column stands twice.
+    /// Refuses a header of CSV without the columns that must be there. No column appears twice.
     fn check_header(&self, names: &[&str]) -> Result<(), Failure>;
     /// A row of CSV, whose cells stand below these names.
     fn row(&mut self, names: &[&str], row: &CsvRow<'_>) -> Result<Self::Item, Refusal>;
@@ -42,7 +42,7 @@ pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
 pub fn meant_by_option(failure: Failure) -> Failure {
     match failure.refusal.as_ref().map(|no| no.code) {
         Some(Code::EmptySet | Code::RetiresMost) => {
-            failure.hint("look at what made the file; if it is meant, add --force")
+            failure.hint("check what made the file; if the set is right, add --force")
         }
         _ => failure,
     }
@@ -83,7 +83,7 @@ fn format_of(bytes: &[u8], file: &Path, said: Option<Format>) -> Result<Format, 
         (None, "json", Some(b'{')) => Ok(Format::Ndjson),
         (None, "json", _) | (None, _, Some(b'[')) => Ok(Format::Json),
         (None, _, Some(b'{')) => Ok(Format::Ndjson),
-        _ => Err(Failure::usage("the set does not say whether it is JSON, NDJSON or CSV")
+        _ => Err(Failure::usage("the format of the set is unknown")
             .hint("add --format json, ndjson or csv")),
     }
 }
@@ -101,7 +101,7 @@ fn array<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failu
             "the set must be a JSON array, not {}",
             root.kind().noun()
         ))
-        .hint("write the whole set as a JSON array, or say --format ndjson"));
+        .hint("write the whole set as a JSON array, or add --format ndjson"));
     }
     root.items()
         .enumerate()
@@ -152,7 +152,7 @@ fn table<S: SetItems>(
     }
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name) {
-            return Err(Failure::usage(format!("the column '{name}' stands twice")));
+            return Err(Failure::usage(format!("the column '{name}' appears twice")));
         }
     }
     items.check_header(&names)?;

@@ -197,7 +197,7 @@ fn text(report: &StatusReport, width: usize) -> String {
     let mut text = page.render() + "\n" + &attention(report, width);
     if !report.looked_at_a_part_of.is_empty() {
         let lists = report.looked_at_a_part_of.join(", ");
-        let note = format!("only the first of these were looked at: {lists}");
+        let note = format!("only the first of these were read: {lists}");
         text.push_str(&(wrapped(&note, width, "") + "\n"));
     }
     text

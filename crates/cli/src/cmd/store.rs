@@ -93,7 +93,7 @@ fn act(
             let settings = settings(&set);
             if settings == StoreSettings::default() {
                 return Err(Failure::usage("store set: no setting is named").hint(
-                    "name what is to change, such as --patience 30s; see `tenure store set --help`",
+                    "name a setting, such as --patience 30s; see `tenure store set --help`",
                 ));
             }
             if !store.set(&settings).map_err(unreachable)? {
@@ -117,9 +117,9 @@ fn act(
                 Compacted::NoStore => Err(nobody(address)),
                 Compacted::NotYet => Err(Failure::new(
                     UNAVAILABLE,
-                    format!("the owner of the store made no snapshot within {timeout}"),
+                    format!("the leader of the store made no snapshot within {timeout}"),
                 )
-                .hint("see with `tenure store show` whether a server owns it, and in the log of that server why not")),
+                .hint("check with `tenure store show` that a server leads the store, and read the log of that server")),
             }
         }
     }
@@ -164,20 +164,20 @@ fn compacted(
 /// Why no snapshot is made: the leader is gone, or silent.
 fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
     shown.servers.retain(|server| server.said_ago < SILENT_AFTER);
-    let wish = "the wish stays in the store, and the next owner makes the snapshot";
+    let wish = "the request stays in the store, and the next leader makes the snapshot";
     let start = start_one(address);
     let hint = if shown.servers.is_empty() {
         format!("{start}; {wish}")
     } else {
-        format!("see in the logs of the servers why none takes the store; {wish}")
+        format!("check in the logs of the servers why none leads the store; {wish}")
     };
     let why = match (shown.servers.iter().find(|server| server.leads), shown.epoch) {
         (Some(owner), _) => {
             let ago = shown.beat_ago.map_or(0, ms) / 1_000;
-            format!("{} owns the store, and has written nothing for {ago} s", owner.url)
+            format!("{} leads the store, and has written nothing for {ago} s", owner.url)
         }
         (None, Some(_)) => owner(&shown),
-        (None, None) => "no server has ever owned this store".to_owned(),
+        (None, None) => "no server has ever led this store".to_owned(),
     };
     Failure::new(NO, format!("no server makes a snapshot: {why}")).hint(hint)
 }
@@ -189,8 +189,8 @@ pub fn start_one(address: &str) -> String {
 
 fn nobody(address: &str) -> Failure {
     let start = start_one(address);
-    Failure::new(NO, format!("no server has made a store in {address}"))
-        .hint(format!("{start}; or see whether the address has the name that the servers use"))
+    Failure::new(NO, format!("there is no store in {address}"))
+        .hint(format!("{start}; or check that the address has the store name of the servers"))
 }
 
 /// The leader of the store, as a sentence.
@@ -202,9 +202,7 @@ fn owner(shown: &ShownStore) -> String {
             format!("{}, at epoch {epoch}; wrote {ago} ms ago", owner.url)
         }
         (None, Some(epoch)) => {
-            format!(
-                "the server that took it at epoch {epoch} says nothing more; it wrote {ago} ms ago"
-            )
+            format!("the leader of epoch {epoch} is silent; it wrote {ago} ms ago")
         }
         (_, None) => "none".to_owned(),
     }
@@ -249,7 +247,7 @@ fn page(shown: &ShownStore) -> String {
     let settings = &shown.settings;
     let mut page = Page::default();
     page.field("store", format!("{} ({:032x})", shown.name, shown.id));
-    page.field("owner", owner(shown));
+    page.field("leader", owner(shown));
     for server in shown.servers.iter().filter(|server| !server.leads) {
         page.field(
             "standby",

@@ -83,7 +83,7 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Res
     let scrapyd = args.scrapyd.as_deref().filter(|_| others);
     if let (Some(_), Some(_)) = (http, scrapyd) {
         return Err(Failure::usage("the settings name both a service (http) and a scrapyd")
-            .hint("name one of them, or say --http or --scrapyd"));
+            .hint("name one of them, or use --http or --scrapyd"));
     }
     if plan.until_empty && plan.exit_when_away.is_none() {
         // It is to work on the jobs that are there, and to end: without a server it ends as other commands do.
@@ -208,10 +208,10 @@ fn teller(taken: Arc<AtomicBool>, contact: Contact) -> impl Fn(&Event) + Send + 
             tell(&format!("the outcome of job '{job}' was refused: {}", refusal.detail));
         }
         Event::NotSettled { job, why } => {
-            tell(&format!("the outcome of job '{job}' was not taken: {why}"));
+            tell(&format!("the outcome of job '{job}' was not accepted: {why}"));
         }
         Event::DrainTimedOut => {
-            tell("the drain timeout is over: what still runs is given back");
+            tell("the drain timeout is over: running jobs are given back");
         }
         Event::Trouble { error, away } => contact.lost(error, *away),
         Event::Recovered => contact.found(),
@@ -223,8 +223,11 @@ fn teller(taken: Arc<AtomicBool>, contact: Contact) -> impl Fn(&Event) + Send + 
 fn gave_up(error: &CallError, longest: Option<Span>) -> Failure {
     let longest = longest.unwrap_or_default();
     let why = error.to_string();
-    Failure::new(UNAVAILABLE, format!("the store was away for {longest} (--exit-when-away): {why}"))
-        .hint("start the worker again when the store answers; without --exit-when-away it waits")
+    Failure::new(
+        UNAVAILABLE,
+        format!("the store did not answer for {longest} (--exit-when-away): {why}"),
+    )
+    .hint("start the worker again when the store answers; without --exit-when-away it waits")
 }
 
 fn still_running(jobs: u64) -> String {
@@ -244,7 +247,7 @@ async fn tell_strange(client: Client, queues: Vec<QueueName>) {
         }
         let others = listed.items.iter().filter(|view| !queues.contains(&view.name));
         let names: Vec<&str> = others.map(|view| view.name.as_str()).collect();
-        let head = format!("queue '{queue}' has no jobs and never had one that is still kept");
+        let head = format!("queue '{queue}' has no jobs, not even finished ones");
         match super::push::some_names(queue.as_str(), &names) {
             Some(names) => tell(&format!("{head}; other queues: {names}")),
             None => tell(&head),

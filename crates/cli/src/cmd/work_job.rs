@@ -46,8 +46,9 @@ impl Cmd {
     /// [`Unstarted`].
     async fn start(&self, job: &Job) -> Result<(Environment, JobFiles, Running), Unstarted> {
         let disk = |error: std::io::Error| {
-            Failure::new(DISK, format!("cannot write the files of a job: {error}"))
-                .hint("make room in the folder for temporary files, or name another with TMPDIR")
+            Failure::new(DISK, format!("cannot write the files of a job: {error}")).hint(
+                "free some space in the folder for temporary files, or name another with TMPDIR",
+            )
         };
         let guard = GuardLink::spawn()?;
         let folder = RunFolder::new().map_err(disk)?;

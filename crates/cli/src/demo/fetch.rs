@@ -34,7 +34,8 @@ pub async fn fetch(site: SocketAddr, ask: &Fetch) -> io::Result<Fetched> {
     stream.write_all(head.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    let broken = || io::Error::new(io::ErrorKind::InvalidData, "the site answered nonsense");
+    let broken =
+        || io::Error::new(io::ErrorKind::InvalidData, "the answer of the site is malformed");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
     match head.split(' ').nth(1) {
         Some("200") => serde_json::from_str::<FetchReply>(body)

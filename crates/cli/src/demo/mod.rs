@@ -175,7 +175,7 @@ fn next_steps(stage: &Stage, args: &DemoArgs) -> String {
         );
     }
     format!(
-        "To go on with a server of your own, each line in a terminal of its own:\n  {own} serve\n  \
+        "To go on with a server of your own, each line in its own terminal:\n  {own} serve\n  \
          {own} push mail '{{\"to\":\"ann@example.com\"}}'\n  {own} work mail -- cat\n\n\
          To look around in the server of the demo, which is gone now:\n  {own} demo --hold\n"
     )
@@ -240,7 +240,7 @@ impl Stage {
                 match event {
                     DemoEvent::WorkerKilled => held = Some(self.worker_killed(show).await?),
                     DemoEvent::Banned(account) => show.tell(&format!(
-                        "the site bans {account}: its worker tells Tenure, and nobody gets it again"
+                        "the site bans {account}: its worker reports this, and no worker gets it again"
                     )),
                 }
             }

@@ -169,8 +169,7 @@ impl DemoVerdict {
         };
         let table: String = table.render("nothing was counted").lines().map(painted).collect();
         let mut paragraphs = vec![
-            "What the web site counted, what Tenure says, and how much there may be at most:"
-                .to_owned(),
+            "The counts of the web site and of Tenure, and the maximum that is allowed:".to_owned(),
         ];
         paragraphs.extend(self.story());
         let mut paragraphs = paragraphs.into_iter().map(|text| wrapped(&text, width, ""));
@@ -205,7 +204,7 @@ impl DemoVerdict {
         let asked = u64::from(self.asked_with_the_banned);
         story.push(format!(
             "The site banned an account in the middle. It refused {} with it; then its worker told \
-             Tenure, and nobody got that account any more.",
+             Tenure, and no worker got that account again.",
             counted(asked, "request", "requests")
         ));
         story.push(match self.faults.as_slice() {

@@ -43,13 +43,13 @@ pub enum ScrapydError {
     #[error("{call}: {said}")]
     Refused { call: &'static str, said: String },
     /// Another program answers, or a proxy in front of it.
-    #[error("{call}: http {status} with no answer of a scrapyd; is the address right?")]
+    #[error("{call}: http {status} with an answer that is not from scrapyd; check the address")]
     Strange { call: &'static str, status: u16 },
     /// The answer is cut or too long.
-    #[error("{call}: the answer is not whole")]
+    #[error("{call}: the answer is incomplete")]
     NotWhole { call: &'static str },
     /// It ran the spider under an id of its own.
-    #[error("{call}: scrapyd did not take the id of the job; version 1.2 or later does")]
+    #[error("{call}: scrapyd did not accept the id of the job; use version 1.2 or later")]
     OtherId { call: &'static str },
     /// A name that no request can carry.
     #[error("{call}: a name cannot stand in the path of a request")]
@@ -302,7 +302,7 @@ mod tests {
         let said = "x.json: spider 's' not found for me:•••";
         assert_eq!(understood(200, error), Err(said.to_owned()));
         assert_eq!(understood(404, error), Err(said.to_owned()));
-        let strange = "with no answer of a scrapyd; is the address right?";
+        let strange = "with an answer that is not from scrapyd; check the address";
         for body in ["", "<html>geheim</html>", "[]", r#"{"status":"fine"}"#] {
             assert_eq!(understood(502, body), Err(format!("x.json: http 502 {strange}")));
         }

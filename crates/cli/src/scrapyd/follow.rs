@@ -78,7 +78,8 @@ impl Execute for ScrapydSpiders {
             Err(bad) => return SettleOutcome::failed_for_good(bad).into(),
         };
         if !is_folder(job.id().as_str()) {
-            let why = "scrapyd names the log of a run by its id, and the id of this job is no name of a file";
+            let why =
+                "scrapyd names a log file by the id of the job, and this id cannot be a file name";
             return SettleOutcome::failed_for_good(why).into();
         }
         let run = SpiderRun {
@@ -341,7 +342,7 @@ impl SpiderRun<'_> {
     /// The scrapyd cannot be reached while a spider may run there. Reported once, until it answers again.
     pub(super) fn trouble(&self, why: &dyn Display) {
         if !self.in_trouble.swap(true, Ordering::Relaxed) {
-            tell(&format!("job '{}': scrapyd is asked again: {why}", self.job.id()));
+            tell(&format!("job '{}': calling scrapyd again: {why}", self.job.id()));
         }
     }
 
@@ -376,7 +377,7 @@ fn ended(
         (Some(end), LeaderReport::Finished) if missed >= LOOKS => Some(end.outcome()),
         (Some(end), _) if quiet >= QUIET_LOOKS => Some(end.outcome()),
         (None, LeaderReport::Finished) if missed >= LOOKS => Some(SettleOutcome::failed(
-            "the spider ended, but left no log: how it ended is not known; keep logs_dir set, and jobs_to_keep \
+            "the spider ended without a log, so its outcome is unknown; keep logs_dir set, and jobs_to_keep \
              above the number of its runs",
         )),
         (None, _) if missed >= LOOKS => Some(SettleOutcome::failed(

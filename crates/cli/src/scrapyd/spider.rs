@@ -39,7 +39,7 @@ pub enum BadPayload {
     NoValues(&'static str),
     /// A field that is perhaps misspelt.
     #[error(
-        "the payload has a field that is not known; it takes project, spider, args, settings and version"
+        "the payload has an unknown field; it takes project, spider, args, settings and version"
     )]
     Unknown,
     /// An argument would be taken for something else.

@@ -37,7 +37,7 @@ enum AnswerFault {
     #[error("http {status}{}", said(.text))]
     Status { status: u16, text: String },
     #[error(
-        "http {status}, a redirect{}: it is not followed; give --http the address that answers itself",
+        "http {status}, a redirect{}: it is not followed; give --http the address that it leads to",
         to(.location)
     )]
     Redirect { status: u16, location: Option<String> },

@@ -137,7 +137,7 @@ impl FileReading<'_> {
 }
 
 fn wrong(place: &FilePlace) -> Failure {
-    Failure::usage(format!("{place}: a setting is a text, a whole number, true or false"))
+    Failure::usage(format!("{place}: a setting must be a text, a whole number, true or false"))
         .hint("write a duration or a size as a text: \"25s\", \"1GiB\"")
 }
 
@@ -186,7 +186,7 @@ pub fn only_own_command(entry: &FileEntry) -> Result<(), Failure> {
     Err(Failure::usage(format!(
         "{place}: a command is not run from a file that other users of this machine can write"
     ))
-    .hint(format!("look at what stands in it, then chmod go-w {path}")))
+    .hint(format!("check its content, then chmod go-w {path}")))
 }
 
 /// A path that stands in a file: below the folder of that file, unless it begins with `/` or `~/`.

@@ -239,7 +239,7 @@ fn below_its_table(file: &SettingsFile, command: &Command) -> Result<(), Failure
         command.get_arguments().filter(|arg| is_setting(arg)).map(key).collect();
     match file.table.iter().find(|(key, _)| settings.contains(key)) {
         Some((key, entry)) => {
-            Err(Failure::usage(format!("{}: {key:?} stands above all tables", entry.place))
+            Err(Failure::usage(format!("{}: {key:?} must be in a table", entry.place))
                 .hint(format!("put it below a line [{name}]")))
         }
         None => Ok(()),
@@ -252,7 +252,7 @@ fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f FileTab
     let Some(entry) = file.table.get(name) else { return Ok(None) };
     match &entry.value {
         FileValue::Table(table) => Ok(Some(table)),
-        _ => Err(Failure::usage(format!("{}: {name} is no table", entry.place))
+        _ => Err(Failure::usage(format!("{}: {name} must be a table", entry.place))
             .hint(format!("write [{name}], and its keys on lines below it"))),
     }
 }

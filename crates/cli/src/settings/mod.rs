@@ -89,7 +89,7 @@ impl Settings {
         let Some((origin, token)) = nearest([here, file])? else { return Ok(None) };
         if !guards {
             return Err(Failure::usage(format!(
-                "the {origin} names a token for the metrics alone, and the server has no token: everybody may read them"
+                "the {origin} names a token for the metrics alone, and the server has no token: everybody can read them"
             ))
             .hint("give the server a token too (TENURE_TOKEN, --token-file), or the metrics a port of their own \
                    (--metrics-listen), or leave this one out"));

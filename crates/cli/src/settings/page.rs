@@ -75,9 +75,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/se
 
 const HEAD: &str = "# Settings of a server and of `tenure work`
 
-This page is made from the options themselves. Each can be said on the command line, in its variable, or as its key in a file
-below `[serve]` or `[work]`; [the guide](../guides/settings.md) says which one counts, and how a server gets its token.
-`tenure serve --print-config` prints what counts on a machine.
+This page is generated from the options. Each option can be set on the command line, by its variable, or by its key under
+`[serve]` or `[work]` in a settings file. [The guide](../guides/settings.md) explains their precedence and the token of a
+server. `tenure serve --print-config` prints the effective settings of a machine.
 ";
 
 #[test]
@@ -92,7 +92,7 @@ fn the_page_of_settings_is_up_to_date() {
     let kept = fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         kept == page,
-        "docs/reference/server.md is not what the options say; write it anew: \
+        "docs/reference/server.md differs from the options; write it again: \
          TENURE_WRITE_DOCS=1 cargo test -p tenure-cli --bin tenure page_of_settings"
     );
 }

@@ -15,8 +15,7 @@ const COMMENT: &str = "# ";
 /// The settings of `serve`. `token`: the layer that names it, if there is one.
 pub fn as_toml(settings: &[LayeredSetting], token: Option<&Origin>) -> String {
     let mut text =
-        "# What this server would be started with, and where each setting comes from.\n[serve]\n"
-            .to_owned();
+        "# The effective settings of this server, and the origin of each.\n[serve]\n".to_owned();
     for setting in settings {
         let (key, origin) = (&setting.key, &setting.origin);
         let Some(values) = &setting.values else {

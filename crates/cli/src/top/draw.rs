@@ -15,17 +15,17 @@ use crate::top::screen::{Screen, View};
 
 const HELP: &str = "  j k, arrows   one row down, up           Tab     the next table
   PgDn PgUp     ten rows                   g G     the first, the last row
-  Enter         into what is selected: a queue, a limit, a pool or a worker
+  Enter         open the selected row: a queue, a limit, a pool or a worker
                 shows its jobs, and a job shows why it waits
   Esc, q        back; q leaves from the first screen, Ctrl-C from any
   /             only rows with a text; Enter keeps the filter, Esc drops it
-  p             pause: nothing is asked for until p again
-  r             ask now
+  p             pause the refresh until p again
+  r             refresh now
 
-  stuck         work waits, and nothing moves it until somebody does something
-  look          work goes on, but not as it should
+  stuck         work waits and cannot proceed until somebody acts
+  look          work proceeds, but with problems
 
-  The last line says what to do about the selected row.";
+  The last line shows what to do about the selected row.";
 
 const KEYS: &str = "Enter open  Tab next table  / filter  p pause  ? help  q quit";
 

@@ -33,7 +33,7 @@ impl TopTerminal {
     pub fn enter() -> Result<Self, Failure> {
         if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
             return Err(Failure::usage("`tenure top` needs a terminal")
-                .hint("`tenure status` says the same in ten lines, also to a file"));
+                .hint("`tenure status` prints the same in ten lines, without a terminal"));
         }
         let terminal = ratatui::try_init().map_err(|error| {
             ratatui::restore();

@@ -41,7 +41,7 @@ fn a_well_configured_redis_with_two_servers_passes() {
     let (code, out, err) = tenure(&["doctor", &redis.url()]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("ok     persistence  appendfsync always"), "{out}");
-    assert!(out.contains("look   store        no server has made a store here"), "{out}");
+    assert!(out.contains("look   store        there is no store here"), "{out}");
     assert_eq!(redis.ask(&["DBSIZE"]).unwrap(), ":0\r\n", "it leaves nothing behind");
     let _servers = [Server::start(&redis.url(), None), Server::start(&redis.url(), None)];
     let until = Instant::now() + Duration::from_secs(60);
@@ -54,7 +54,7 @@ fn a_well_configured_redis_with_two_servers_passes() {
     };
     assert_eq!((&report["ok"], &report["store"]), (&true.into(), &redis.url().into()));
     assert_eq!((levels(&report, "owner"), levels(&report, "server")), (vec!["ok"], vec!["ok"; 2]));
-    assert!(found(&report, "owner").contains("owns the store, at epoch "), "{report}");
+    assert!(found(&report, "owner").contains("leads the store, at epoch "), "{report}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn what_is_worth_a_look_passes() {
     let server = RedisServer::start(Aof::Everysec, &WELL);
     let (code, out, _) = tenure(&["doctor", &server.url()]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.ends_with("nothing is wrong; see what is marked `look`\n"), "{out}");
+    assert!(out.ends_with("nothing is wrong; see the checks marked `look`\n"), "{out}");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
     assert_eq!(code, 69, "{err}");
     assert!(!err.contains("is it running?"), "{err}");
     assert!(err.contains("answers, but the store cannot be reached"), "{err}");
-    assert!(err.contains("look after its store"), "{err}");
+    assert!(err.contains("but its store does not answer"), "{err}");
     let (code, report) = server.report(None);
     assert_eq!(code, 1, "{report}");
     assert!(!report["ok"].as_bool().unwrap(), "{report}");

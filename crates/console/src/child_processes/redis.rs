@@ -43,7 +43,7 @@ impl ChildRedis {
                 return Ok(redis);
             }
             if let Some(status) = redis.process.ended() {
-                let last = said.lines().next_back().unwrap_or("it said nothing");
+                let last = said.lines().next_back().unwrap_or("it printed nothing");
                 let said = format!("the redis-server did not start ({status}): {last}");
                 return Err(Failure::new(UNAVAILABLE, said));
             }

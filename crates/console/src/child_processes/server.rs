@@ -95,7 +95,7 @@ impl ChildServer {
         let text = std::fs::read_to_string(log(&self.folder, self.port)).unwrap_or_default();
         // A hint says what to do, and not what is wrong.
         let told = |line: &&str| !line.trim().is_empty() && !line.starts_with("hint: ");
-        text.lines().rev().find(told).unwrap_or("it said nothing").to_owned()
+        text.lines().rev().find(told).unwrap_or("it printed nothing").to_owned()
     }
 
     async fn ready(&mut self) -> Result<(), Failure> {

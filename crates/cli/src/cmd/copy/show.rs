@@ -62,12 +62,11 @@ impl CopyWatch for CopyShow {
     fn told(&mut self, what: &CopyNews) -> Result<(), CopyError> {
         self.paused = true;
         match what {
-            CopyNews::Paused { again: false } => self.say(&format!(
-                "{} is paused: nothing is served from it until it is thawed",
-                self.from
-            )),
+            CopyNews::Paused { again: false } => {
+                self.say(&format!("{} is paused until it is thawed", self.from))
+            }
             CopyNews::Paused { again: true } => {
-                self.say(&format!("{} is paused, and its copy begins again", self.from));
+                self.say(&format!("{} is paused, and its copy starts again", self.from));
             }
             CopyNews::Moved { jobs, of } => {
                 if let Some(bar) = &self.bar {
@@ -80,7 +79,7 @@ impl CopyWatch for CopyShow {
             CopyNews::Away(why) if self.is_due() => self.say(&format!("{why}; trying again")),
             CopyNews::Away(_) => {}
             CopyNews::Waits(long) => self.say(&format!(
-                "all rows are copied; waiting {} until the last lease of the source has run out",
+                "all rows are copied; waiting {} for the last lease of the source to expire",
                 Span::from_ms(long.us().div_ceil(1_000))
             )),
         }

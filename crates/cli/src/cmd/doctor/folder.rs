@@ -30,7 +30,7 @@ const ROOM_FEW: u64 = 1 << 30;
 pub fn examined(folder: &Path) -> Result<Examined, Failure> {
     if !folder.is_dir() {
         return Err(Failure::new(NO, format!("there is no folder '{}'", folder.display()))
-            .hint("`tenure serve --store file:PATH` makes it; or name another"));
+            .hint("create it with `tenure serve --store file:PATH`, or name another folder"));
     }
     let mut findings =
         vec![Finding::of("format", format(folder)), Finding::of("open", open(folder))];
@@ -46,7 +46,7 @@ pub fn disk(folder: &Path) -> [Finding; 2] {
 
 fn room(folder: &Path) -> RuleVerdict {
     let Ok(about) = rustix::fs::statvfs(folder) else {
-        return look("it cannot be seen how full the disk is", "look at `df`");
+        return look("cannot read how full the disk is", "check it with `df`");
     };
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let all = about.f_blocks.saturating_mul(about.f_frsize);
@@ -55,9 +55,9 @@ fn room(folder: &Path) -> RuleVerdict {
 
 fn verdict_of_room(free: u64, all: u64) -> RuleVerdict {
     let found = format!("{} of {} are free on its disk", size(free), size(all));
-    let fix = "make room, or keep finished jobs for a shorter time (retain, --retain-bytes)";
+    let fix = "free some space, or keep finished jobs for a shorter time (retain, --retain-bytes)";
     match free {
-        0..ROOM_MIN => wrong(format!("{found}: pushes are about to be refused"), fix),
+        0..ROOM_MIN => wrong(format!("{found}: pushes will be refused soon"), fix),
         ROOM_MIN..ROOM_FEW => look(found, fix),
         _ => ok(found),
     }
@@ -67,8 +67,8 @@ fn sync(folder: &Path) -> RuleVerdict {
     match median_sync(folder) {
         Ok(median) => verdict_of_sync(median),
         Err(why) => look(
-            format!("the time of a sync was not measured: {why}"),
-            "ask as the user that the server runs as",
+            format!("cannot measure the time of a sync: {why}"),
+            "run doctor as the user of the server",
         ),
     }
 }
@@ -115,8 +115,8 @@ fn format(folder: &Path) -> RuleVerdict {
             return ok("the store in it is new: its format is not written yet");
         }
         Err(why) => {
-            let found = format!("its store cannot be read: {why}");
-            return look(found, "ask as the user that the server runs as");
+            let found = format!("cannot read its store: {why}");
+            return look(found, "run doctor as the user of the server");
         }
     };
     let number =

@@ -23,7 +23,7 @@ pub fn of_redis(
     awaited: u64,
 ) -> Vec<(&'static str, RuleVerdict)> {
     if let Err(why) = info {
-        let found = format!("INFO is refused ({why}): version, memory and disk were not looked at");
+        let found = format!("INFO is refused ({why}): version, memory and disk were not checked");
         return vec![("info", look(found, "allow INFO to this user (ACL SETUSER NAME +info)"))];
     }
     vec![
@@ -51,7 +51,7 @@ fn version(info: &RedisReply) -> RuleVerdict {
             wrong(found, "install Redis 7.0 or later, or Valkey 7.2 or later")
         }
         Some(_) => ok(found),
-        None => look(found, "ask who runs it whether it is as Redis 7.0 or later"),
+        None => look(found, "ask its operator if it is compatible with Redis 7.0 or later"),
     }
 }
 
@@ -79,7 +79,7 @@ fn eviction(info: &RedisReply) -> RuleVerdict {
         Some("noeviction") => ok("noeviction: a full server refuses new jobs and keeps the old"),
         policy => wrong(
             format!(
-                "{}: a full server throws away jobs, leases and limits, and says nothing",
+                "{}: a full server silently drops jobs, leases and limits",
                 policy.unwrap_or("unknown")
             ),
             "CONFIG SET maxmemory-policy noeviction, and the same in its configuration",
@@ -95,7 +95,7 @@ fn memory(info: &RedisReply) -> RuleVerdict {
                 "{} in use, and no maxmemory: it may grow until the kernel kills it",
                 size(used)
             ),
-            "set maxmemory to some three quarters of the machine's memory",
+            "set maxmemory to about three quarters of the machine's memory",
         ),
         all if used >= all / 100 * FULL_PERCENT => wrong(
             format!(
@@ -112,11 +112,11 @@ fn memory(info: &RedisReply) -> RuleVerdict {
 fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     const ALWAYS: &str =
         "CONFIG SET appendfsync always loses nothing, and costs a sync for each call";
-    const ASK: &str = "ask who runs it for appendfsync: with everysec a crash together with the owner of the store may lose \
-                       two seconds";
+    const ASK: &str = "ask its operator for appendfsync: with everysec, a crash together with the \
+                       leader of the store may lose two seconds";
     if value(info, "aof_enabled") != Some("1") {
         return wrong(
-            "appendonly no: a restart together with the owner of the store loses everything since the \
+            "appendonly no: a restart together with the leader of the store loses everything since the \
              last snapshot of Redis, and without snapshots everything",
             "CONFIG SET appendonly yes, and the same in its configuration",
         );
@@ -124,39 +124,39 @@ fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     if value(settings, "no-appendfsync-on-rewrite") == Some("yes") {
         return wrong(
             "no-appendfsync-on-rewrite yes: while the log is rewritten, nothing is synced, and a \
-             crash of the machine together with the owner of the store loses it",
+             crash of the machine together with the leader of the store loses it",
             "CONFIG SET no-appendfsync-on-rewrite no, and the same in its configuration",
         );
     }
     match (value(settings, "appendfsync"), settings) {
         (Some("always"), _) => ok("appendfsync always: a crash loses nothing that was answered"),
         (Some("everysec"), _) => look(
-            "appendfsync everysec: a crash together with the owner of the store may lose the last two \
+            "appendfsync everysec: a crash together with the leader of the store may lose the last two \
              seconds of what was answered",
             ALWAYS,
         ),
         (Some(other), _) => wrong(
             format!(
-                "appendfsync {other}: a crash of the machine together with the owner of the store may lose half a minute"
+                "appendfsync {other}: a crash of the machine together with the leader of the store may lose half a minute"
             ),
             format!("CONFIG SET appendfsync everysec loses two seconds; {ALWAYS}"),
         ),
         (None, Err(why)) => {
-            look(format!("appendonly yes; how often it syncs is not told ({why})"), ASK)
+            look(format!("appendonly yes; how often it syncs is unknown ({why})"), ASK)
         }
-        (None, Ok(_)) => look("appendonly yes; how often it syncs is not told", ASK),
+        (None, Ok(_)) => look("appendonly yes; how often it syncs is unknown", ASK),
     }
 }
 
 fn disk(info: &RedisReply) -> RuleVerdict {
     let failed = |name| value(info, name).is_some_and(|status| status != "ok");
     if failed("aof_last_write_status") || failed("aof_last_bgrewrite_status") {
-        return wrong("the last write of its log failed", "look into its log; is its disk full?");
+        return wrong("the last write of its log failed", "check its log: its disk may be full");
     }
     if failed("rdb_last_bgsave_status") {
         return wrong(
             "its last snapshot failed; by default it refuses all writes then",
-            "look into its log; is its disk full, or has it no memory to fork?",
+            "check its log: its disk may be full, or it lacks the memory to fork",
         );
     }
     ok("the last writes of its log and snapshot went well")
@@ -176,32 +176,30 @@ fn replicas(topology: &Topology, info: &RedisReply, awaited: u64) -> RuleVerdict
         let wanted = if awaited == 1 { "one" } else { &awaited.to_string() };
         return wrong(
             format!(
-                "{which}, and each answer waits for {wanted}: no call is answered until as many are there"
+                "{which}, and each answer waits for {wanted}: no call is answered until that many are connected"
             ),
-            format!("add what is missing, or let answers wait for fewer: {}", waits_for_all()),
+            format!("add the missing replicas, or let answers wait for fewer: {}", waits_for_all()),
         );
     }
     match (count, awaited) {
-        (0, _) if promoted => {
-            look("none: no other can take over when it dies", "give it a replica")
-        }
-        (0, _) => ok("none: no other is ever promoted that lacks the last writes"),
+        (0, _) if promoted => look("none: no replica can take over when it dies", "add a replica"),
+        (0, _) => ok("none: no replica that lacks the last writes can be promoted"),
         (1, 1) => ok("one, and each answer waits for it"),
         (count, awaited) if count == awaited => {
             ok(format!("{which}, and each answer waits for all"))
         }
         (count, 0) => look(
             format!(
-                "{which}, and no answer waits for {}: a failover may lose what the replica had not received, if the owner of \
-                 the store dies too",
+                "{which}, and no answer waits for {}: a failover may lose writes that the replica \
+                 had not received, if the leader of the store dies too",
                 if count == 1 { "it" } else { "them" }
             ),
             waits_for_all(),
         ),
         (_, awaited) => look(
             format!(
-                "{which}, and each answer waits for {}: a failover to another one may lose what that replica had not \
-                 received, if the owner of the store dies too",
+                "{which}, and each answer waits for {}: a failover to another one may lose writes \
+                 that it had not received, if the leader of the store dies too",
                 if awaited == 1 { "one of them".to_owned() } else { format!("{awaited} of them") }
             ),
             waits_for_all(),

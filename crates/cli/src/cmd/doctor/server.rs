@@ -84,7 +84,7 @@ pub(super) async fn examined(
         match of_store(&opened.client, server, looks_at_redis).await {
             Ok(more) => findings.extend(more),
             Err(CallError::Fault(Fault::StoreAway(why))) => {
-                let fix = "look after the store; the server's log says more";
+                let fix = "check the store; the server's log says more";
                 findings.push(Finding::of("store", wrong(why, fix)));
             }
             Err(error) => return Err(error.into()),
@@ -201,18 +201,22 @@ fn of_token(ours: bool, open: bool, status: u16, here: bool) -> RuleVerdict {
             "the server does not answer callers from here",
             "see `tenure error forbidden_origin`",
         ),
-        (false, false, _) => wrong("the server wants a token, and none is set", "set TENURE_TOKEN"),
-        (true, false, _) if status == 401 => {
-            wrong("the server refuses the token in TENURE_TOKEN", "set the one it was started with")
+        (false, false, _) => {
+            wrong("the server requires a token, and none is set", "set TENURE_TOKEN")
         }
-        (true, false, _) => ok("the server takes the one in TENURE_TOKEN"),
+        (true, false, _) if status == 401 => {
+            wrong("the server refuses the token in TENURE_TOKEN", "set the token of the server")
+        }
+        (true, false, _) => ok("the server accepts the token in TENURE_TOKEN"),
         (true, true, _) => look(
-            "TENURE_TOKEN is set, but the server asks for none",
+            "TENURE_TOKEN is set, but the server requires no token",
             "start the server with TENURE_TOKEN too, or unset it here",
         ),
-        (false, true, true) => ok("none, and by this address only this machine reaches the server"),
+        (false, true, true) => {
+            ok("none, and only this machine can reach the server at this address")
+        }
         (false, true, false) => look(
-            "none: whoever reaches the server may do everything",
+            "none: every client that reaches the server may do everything",
             "start the server with a TENURE_TOKEN of 32 characters or more",
         ),
     }
@@ -233,11 +237,8 @@ fn read_version(server: &ServerUrl, answer: &Received) -> Result<VersionAnswer, 
         {
             return in_clear.into();
         }
-        Failure::new(
-            UNAVAILABLE,
-            format!("what answers at {server} is not Tenure (status {status})"),
-        )
-        .hint("check the address; the server's own is http://127.0.0.1:7171")
+        Failure::new(UNAVAILABLE, format!("the server at {server} is not Tenure (status {status})"))
+            .hint("check the address; the server's own is http://127.0.0.1:7171")
     })
 }
 
@@ -261,7 +262,7 @@ fn version(server: &ServerUrl, answer: &Received) -> Result<RuleVerdict, Failure
 /// `date` was the time of the server at some moment between the two; it has whole seconds, and may be a second old.
 fn clock(date: Option<SystemTime>, before: SystemTime, after: SystemTime) -> RuleVerdict {
     let Some(date) = date else {
-        return look("the server does not tell its time", "compare the clocks by hand");
+        return look("the server does not send its time", "compare the clocks by hand");
     };
     let older = date + Duration::from_secs(2);
     let (by, way) = match (date.duration_since(after), before.duration_since(older)) {
@@ -288,9 +289,7 @@ fn of_readiness(answer: &Received) -> RuleVerdict {
     match (answer.status, status.as_str()) {
         (200, "ok") => ok(found),
         (200, _) => look(format!("{status}: {found}"), "the server's log says more"),
-        _ => {
-            wrong(format!("{status}: {found}"), "look after the server's store; its log says more")
-        }
+        _ => wrong(format!("{status}: {found}"), "check the server's store; its log says more"),
     }
 }
 
@@ -313,7 +312,7 @@ async fn of_store(
     } else {
         wrong(
             format!("{} found", counted(audited.faults.len() as u64, "fault", "faults")),
-            "run `tenure audit`, which says each",
+            "run `tenure audit` to list them",
         )
     };
     findings.push(Finding::of("audit", verdict));
@@ -373,7 +372,7 @@ fn well(check: &str, standing: &NamespaceReplies) -> String {
         "failures" => "no job failed in the last hour",
         _ => {
             return standing.stats.oldest_ready_at.map_or(
-                "no job is ready and waits".to_owned(),
+                "no ready job waits".to_owned(),
                 |ready| {
                     let waits = rough(standing.now.since(ready));
                     format!("the oldest ready job has waited for {waits}")

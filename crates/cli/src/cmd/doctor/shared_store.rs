@@ -41,7 +41,7 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
         .map(|(check, verdict)| Finding::of(check, verdict))
         .collect();
     match &shown {
-        None => findings.push(Finding::of("store", look("no server has made a store here", start))),
+        None => findings.push(Finding::of("store", look("there is no store here", start))),
         Some(shown) => {
             findings.push(Finding::of("store", of_store(shown)));
             findings.push(Finding::of("owner", owner(shown, &start)));
@@ -50,7 +50,7 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
             }
             if shown.servers.len() == 1 {
                 let fix = "start another one with the same store, on another machine";
-                let found = "there is one server: no other goes on when it ends";
+                let found = "there is one server: no other takes over when it ends";
                 findings.push(Finding::of("standby", look(found, fix)));
             }
         }
@@ -61,11 +61,11 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
 fn of_store(shown: &ShownStore) -> RuleVerdict {
     let StoreSettings { forgets_never, replicas, .. } = &shown.settings;
     let waits = match replicas.unwrap_or_default() {
-        0 => "an answer waits for the primary alone".to_owned(),
+        0 => "an answer waits only for the primary".to_owned(),
         1 => "an answer waits for one replica".to_owned(),
         replicas => format!("an answer waits for {replicas} replicas"),
     };
-    let forgets = if *forgets_never == Some(true) { "; it is said to forget nothing" } else { "" };
+    let forgets = if *forgets_never == Some(true) { "; it is set to forget nothing" } else { "" };
     ok(format!(
         "{} entries; its snapshot takes {}, the log behind it {}; {waits}{forgets}",
         shown.entry,
@@ -75,34 +75,33 @@ fn of_store(shown: &ShownStore) -> RuleVerdict {
 }
 
 fn owner(shown: &ShownStore, start: &str) -> RuleVerdict {
-    let fix = format!("see in the logs of the servers why none takes it; without any, {start}");
+    let fix =
+        format!("check in the logs of the servers why none leads it; without a server, {start}");
     let owner = shown.servers.iter().find(|server| server.leads);
     match (owner, shown.epoch, shown.beat_ago) {
         (Some(owner), Some(epoch), Some(ago)) if ago < BEAT_OLD => {
-            ok(format!("{} owns the store, at epoch {epoch}", owner.url))
+            ok(format!("{} leads the store, at epoch {epoch}", owner.url))
         }
         (Some(owner), Some(_), Some(ago)) => wrong(
             format!(
-                "{} owns the store, and has written nothing for {} s",
+                "{} leads the store, and has written nothing for {} s",
                 owner.url,
                 ago.us() / 1_000_000
             ),
             fix,
         ),
         (None, Some(epoch), _) => wrong(
-            format!(
-                "the server that took the store at epoch {epoch} says nothing any more, and no other has taken it"
-            ),
+            format!("the leader of epoch {epoch} is silent, and no other server has taken over"),
             fix,
         ),
-        _ => wrong("no server has ever owned this store", fix),
+        _ => wrong("no server has ever led this store", fix),
     }
 }
 
 /// Whether this server answers here; otherwise the reason.
 async fn reached(server: &ShownServer) -> Result<(), String> {
     let Ok(StoreUrl::Server(url)) = server.url.parse() else {
-        return Err("it is no address of a server".to_owned());
+        return Err("it is not the address of a server".to_owned());
     };
     server::reached(&url).await
 }
@@ -110,19 +109,19 @@ async fn reached(server: &ShownServer) -> Result<(), String> {
 fn of_server(server: &ShownServer, reached: Result<(), String>) -> RuleVerdict {
     let ShownServer { url, release, leads, behind, .. } = server;
     let place = match (leads, behind) {
-        (true, _) => "the owner".to_owned(),
-        (false, 0) => "a standby that has all".to_owned(),
+        (true, _) => "the leader".to_owned(),
+        (false, 0) => "a standby that is up to date".to_owned(),
         (false, 1) => "a standby, one entry behind".to_owned(),
         (false, behind) => format!("a standby, {behind} entries behind"),
     };
     match reached {
         Err(why) => look(
             format!("{url} ({release}), {place}, cannot be reached from here: {why}"),
-            "let the servers and clients reach each other at the addresses that they say (--advertise HOST:PORT)",
+            "let the servers and clients reach each other at the advertised addresses (--advertise HOST:PORT)",
         ),
         Ok(()) if *behind > FAR_BEHIND => look(
             format!("{url} ({release}), {place}: a takeover by it has to read them first"),
-            "see whether its machine and its way to Redis are as fast as the owner's",
+            "check that its machine and its connection to Redis are as fast as the leader's",
         ),
         Ok(()) => ok(format!("{url} ({release}), {place}")),
     }
@@ -157,11 +156,11 @@ mod tests {
             (
                 shown(0, vec![one(true, 0)]),
                 Severity::Ok,
-                "http://a:7171 owns the store, at epoch 7",
+                "http://a:7171 leads the store, at epoch 7",
             ),
             (shown(9, vec![one(true, 0)]), Severity::Wrong, "written nothing for 9 s"),
-            (shown(0, vec![one(false, 0)]), Severity::Wrong, "says nothing any more"),
-            (ShownStore { epoch: None, ..shown(0, Vec::new()) }, Severity::Wrong, "ever owned"),
+            (shown(0, vec![one(false, 0)]), Severity::Wrong, "is silent"),
+            (ShownStore { epoch: None, ..shown(0, Vec::new()) }, Severity::Wrong, "ever led"),
         ] {
             let (is, found, _) = owner(&seen, "start one");
             assert!(is == level && found.contains(part), "{found}");
@@ -172,7 +171,7 @@ mod tests {
     fn a_server_far_behind_or_unreachable_is_worth_a_look() {
         let refused = || Err("connection refused".to_owned());
         for (server, reached, level, part) in [
-            (one(true, 0), Ok(()), Severity::Ok, "the owner"),
+            (one(true, 0), Ok(()), Severity::Ok, "the leader"),
             (one(false, 1), Ok(()), Severity::Ok, "one entry behind"),
             (one(false, 25_000), Ok(()), Severity::Look, "25000 entries behind"),
             (

@@ -11,7 +11,7 @@ use crate::child::signals::ENDING;
 use crate::exit::{Failure, NO};
 use crate::output::tell;
 
-const RESTS: &str = "what it held rests as after the death of its holder, if a quarantine is set";
+const RESTS: &str = "its resources rest for their quarantine, if one is set";
 
 /// How the lease ends.
 pub enum LeaseEnd {
@@ -77,7 +77,7 @@ pub fn tell_kept(ended: Result<(), CallError>) {
         Ok(()) => {}
         // A loss at the very end changes nothing: CMD had ended.
         Err(CallError::Refused(no)) if is_over(no.code) => {}
-        Err(error) => tell(&format!("the lease was not given back, and ends by itself: {error}")),
+        Err(error) => tell(&format!("cannot give the lease back; it expires by itself: {error}")),
     }
 }
 

@@ -132,7 +132,7 @@ fn a_push_that_meets_a_job_says_which_and_how_it_stands() {
     );
     assert_eq!(
         there_already(&pushed(ready(), true, true), &other, &by_key, now).unwrap(),
-        "'two' holds the unique key 'daily': it has the new content now, and no second job was made"
+        "'two' holds the unique key 'daily': it has the new content now, and no second job was pushed"
     );
     // A new job, and a push of ours that was sent twice, are none.
     assert_eq!(there_already(&pushed(ready(), false, false), &id("two"), &by_id, now), None);

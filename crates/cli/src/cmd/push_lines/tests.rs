@@ -96,21 +96,21 @@ fn a_slow_pipe_is_not_kept_waiting_and_a_long_line_is_told() {
 fn lines_that_met_a_job_are_counted_in_one_sentence() {
     for (good, kept, replaced, said) in [
         (5, 0, 0, None),
-        (1, 1, 0, Some("1 of 1 line names a job that is there already: nothing was pushed for it")),
+        (1, 1, 0, Some("1 of 1 line names an existing job: nothing was pushed for it")),
+        (5, 2, 0, Some("2 of 5 lines name existing jobs: nothing was pushed for them")),
         (
             5,
-            2,
             0,
-            Some("2 of 5 lines name jobs that are there already: nothing was pushed for them"),
+            1,
+            Some("1 of 5 lines replaced the content of a waiting job: no second job was pushed"),
         ),
-        (5, 0, 1, Some("1 of 5 lines gave a waiting job its content: no second job was made")),
         (
             5,
             1,
             2,
             Some(
-                "1 of 5 lines names a job that is there already: nothing was pushed for it; 2 of 5 lines gave \
-                 waiting jobs their content: no second job was made",
+                "1 of 5 lines names an existing job: nothing was pushed for it; 2 of 5 lines \
+                 replaced the content of waiting jobs: no second job was pushed",
             ),
         ),
     ] {

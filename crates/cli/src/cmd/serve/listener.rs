@@ -20,7 +20,7 @@ pub fn addresses(
     let found: Vec<SocketAddr> = listen
         .to_socket_addrs()
         .map_err(|why| {
-            Failure::usage(format!("{option}: '{listen}' is no address: {why}"))
+            Failure::usage(format!("{option}: '{listen}' is not an address: {why}"))
                 .hint("write it as HOST:PORT, such as 127.0.0.1:7171")
         })?
         .collect();

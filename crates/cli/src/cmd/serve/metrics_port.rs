@@ -32,7 +32,7 @@ impl MetricsPort {
         match self.0 {
             Some(listener) => {
                 if let Ok(at) = listener.local_addr() {
-                    tracing::info!(address = %at, "the metrics have a port of their own");
+                    tracing::info!(address = %at, "metrics are served on a port of their own");
                 }
                 run_metrics(listener, deps).await
             }

@@ -54,7 +54,7 @@ impl Otlp {
         let Some(address) = address else { return Ok(Otlp::default()) };
         if has_password(address) {
             return Err(Failure::usage(
-                "--otlp: the address holds a login, which others could see",
+                "--otlp: the address contains a login, which other users could see",
             )
             .hint(format!("put it into {HEADERS} as Authorization=Basic%20…")));
         }

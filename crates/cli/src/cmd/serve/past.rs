@@ -60,7 +60,7 @@ async fn fill(
                 continue;
             }
             Err(why) => {
-                tracing::debug!(namespace = namespace.as_str(), %why, "no events of before the start");
+                tracing::debug!(namespace = namespace.as_str(), %why, "no events from before the start");
                 return;
             }
         };

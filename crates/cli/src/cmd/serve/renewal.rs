@@ -93,7 +93,7 @@ impl Renewal {
                 manager.reloading();
                 if self.0.is_empty() {
                     tracing::info!(
-                        "told to read its files anew, and has none: no certificate and no file of tokens"
+                        "a reload changes nothing: there is no certificate and no token file to read"
                     );
                 }
             }
@@ -105,7 +105,7 @@ impl Renewal {
             self = match looked.await {
                 Ok(looked) => looked,
                 Err(why) => {
-                    tracing::error!(%why, "files are not read anew any more; this is a bug");
+                    tracing::error!(%why, "files are no longer read again; this is a bug");
                     std::future::pending().await
                 }
             };
@@ -121,11 +121,11 @@ impl Renewed for ServerTls {
         let certificate = self.files().certificate.display().to_string();
         match self.reload() {
             Ok(()) => {
-                tracing::info!(certificate, "new connections get the certificate that was read now")
+                tracing::info!(certificate, "new connections use the new certificate")
             }
             Err(why) => tracing::warn!(
                 certificate,
-                "the certificate and key that were read now cannot be used, and those before stay: {why}"
+                "cannot use the new certificate and key, the previous ones stay: {why}"
             ),
         }
     }

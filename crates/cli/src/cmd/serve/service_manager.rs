@@ -32,7 +32,7 @@ impl ServiceManager {
         let socket = named.and_then(|name| match NotifySocket::named(&name) {
             Ok(socket) => Some(socket),
             Err(why) => {
-                tracing::warn!(why = %why, "the service manager cannot be told anything: NOTIFY_SOCKET names no unix socket");
+                tracing::warn!(why = %why, "cannot notify the service manager: NOTIFY_SOCKET names no unix socket");
                 None
             }
         });
@@ -103,7 +103,7 @@ impl NotifySocket {
 
     fn send(&self, message: &str) {
         if let Err(why) = self.from.send_to_addr(message.as_bytes(), &self.to) {
-            tracing::debug!(%why, "the service manager was not told");
+            tracing::debug!(%why, "cannot notify the service manager");
         }
     }
 }

@@ -61,20 +61,19 @@ impl ServePlace {
     pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
         let wrong = |why: &str| {
             Failure::usage(format!("--store: {why}"))
-                .hint("use file:PATH for a folder, memory:, or redis://HOST:6379 and its kin")
+                .hint("use file:PATH for a folder, memory:, or redis://HOST:6379 and the like")
         };
         let store = args.store.parse::<StoreUrl>();
         if let Some(start) = args.test_clock {
             return match store {
-                Ok(StoreUrl::Memory) => {
-                    Ok(ServePlace::Moved(match start {
-                        TestClock::Now => SystemClock.now(),
-                        TestClock::At(moment) => moment,
-                    }))
-                }
-                _ => Err(Failure::usage("--test-clock is for --store memory: alone")
-                    .hint("jobs in a store that outlives the test must not depend on a clock that stands still; start \
-                           the server for a test with --store memory: --test-clock")),
+                Ok(StoreUrl::Memory) => Ok(ServePlace::Moved(match start {
+                    TestClock::Now => SystemClock.now(),
+                    TestClock::At(moment) => moment,
+                })),
+                _ => Err(Failure::usage("--test-clock works only with --store memory:").hint(
+                    "start the server for a test with --store memory: --test-clock; a store \
+                           that outlives the test needs the real clock",
+                )),
             };
         }
         match store {
@@ -104,7 +103,7 @@ impl ServePlace {
                 Some(_) => Err(Failure::usage(
                     "--advertise is for a store on Redis that several servers share",
                 )
-                .hint("leave it out: clients are given the address of this server themselves")),
+                .hint("leave it out: clients of this server know its address")),
             };
         };
         let said = match (&args.advertise, at) {
@@ -114,19 +113,19 @@ impl ServePlace {
             (None, Err(why)) => {
                 let sentence = format!("the address of the listener is unknown: {why}");
                 return Err(
-                    Failure::new(UNAVAILABLE, sentence).hint("say it with --advertise HOST:PORT")
+                    Failure::new(UNAVAILABLE, sentence).hint("name it with --advertise HOST:PORT")
                 );
             }
         };
         if said.is_only_for_this_machine(address).await {
             let what = format!(
-                "other servers of this store would call this one at {}, which is the machine of whoever calls, and the Redis \
-                 is not on this machine",
+                "other servers of this store cannot reach this one at {}: the address works only \
+                 on this machine, and the Redis is on another one",
                 said.url
             );
             return Err(Failure::usage(what).hint(
-                "say with --advertise HOST:PORT how other servers and clients reach this one, or listen on an address of the \
-                 network with --listen HOST:PORT",
+                "set --advertise HOST:PORT to an address at which other servers and clients reach \
+                 this one, or listen on a network address with --listen HOST:PORT",
             ));
         }
         if let Some(warning) = said.warning {
@@ -191,7 +190,7 @@ impl ServePlace {
 pub fn redis_of(text: &str) -> Result<Address, Failure> {
     match text.parse() {
         Ok(StoreUrl::Redis(address)) => Ok(address),
-        Ok(_) => Err("this is no Redis".to_owned()),
+        Ok(_) => Err("this is not the address of a Redis".to_owned()),
         Err(why) => Err(why.to_string()),
     }
     .map_err(|why| {
@@ -212,13 +211,15 @@ fn machine_config(args: &ServeArgs) -> Config {
 /// A Redis itself decides which failures its answers survive.
 fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
     if args.max_bytes.is_some() {
-        return Err(Failure::usage("--max-bytes is not for a Redis, which has a bound of its own")
-            .hint("set maxmemory in the Redis; `tenure doctor` shows it"));
+        return Err(Failure::usage(
+            "--max-bytes does not apply to a Redis, which has its own maximum",
+        )
+        .hint("set maxmemory in the Redis; `tenure doctor` shows it"));
     }
     match args.durability {
         DurabilityArg::Always => Ok(()),
         DurabilityArg::Everysec => {
-            Err(Failure::usage("--durability is not for a Redis, which decides it itself")
+            Err(Failure::usage("--durability does not apply to a Redis, which has its own setting")
                 .hint("set appendfsync in the Redis; `tenure doctor` shows it"))
         }
     }

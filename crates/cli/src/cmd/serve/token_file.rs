@@ -92,18 +92,11 @@ impl Renewed for TokenFile {
             Ok(found) => {
                 let count = found.len();
                 self.tokens.replace(found);
-                tracing::info!(
-                    file,
-                    count,
-                    "the tokens that were read now are valid, and no others"
-                );
+                tracing::info!(file, count, "only the new tokens are valid now");
             }
             Err(why) => {
                 let why = why.sentence.unwrap_or_default();
-                tracing::warn!(
-                    file,
-                    "the tokens that were read now cannot be used, and those before stay: {why}"
-                );
+                tracing::warn!(file, "cannot use the new tokens, the previous ones stay: {why}");
             }
         }
     }

@@ -108,7 +108,7 @@ impl<'a> CsvReader<'a> {
         let length = rest.find([',', '\n', '\r']).unwrap_or(rest.len());
         let cell = &rest[..length];
         if cell.contains('"') {
-            let why = "a quote stands within a cell that has none in front";
+            let why = "a quote is inside a cell that does not begin with one";
             let hint =
                 "put the whole cell into quotes, and write a quote in it twice: \"5\"\" wide\"";
             return Err(self.refused(self.line, column, why, hint));
@@ -129,7 +129,7 @@ impl<'a> CsvReader<'a> {
             let rest = &self.text[self.at..];
             let quote = rest.find('"').ok_or_else(|| never_closed(self))?;
             self.at += quote + 1;
-            // A quote that stands twice is one in the cell.
+            // A quote that appears twice is one in the cell.
             match self.next() {
                 Some(b'"') => self.at += 1,
                 _ => break self.at - 1,
@@ -139,7 +139,8 @@ impl<'a> CsvReader<'a> {
         let lines = cell.bytes().filter(|byte| *byte == b'\n').count();
         if self.breaks == LineBreaks::Refused && cell.contains(['\n', '\r']) {
             let why = "the quote that opens here is closed in a later line";
-            let hint = "look for a quote that is missing; if cells of several lines are meant, add --multiline";
+            let hint =
+                "look for a missing quote, or add --multiline if cells may have several lines";
             return Err(self.refused(opened, column, why, hint));
         }
         self.line += lines;

@@ -99,7 +99,7 @@ fn a_redirect_says_where_it_leads_without_what_may_be_secret() {
         ("geheim", ""),
     ] {
         let said = format!(
-            "http 307, a redirect{shown}: it is not followed; give --http the address that answers itself"
+            "http 307, a redirect{shown}: it is not followed; give --http the address that it leads to"
         );
         let found = meant(&answer(307, &[("location", location)], "moved"));
         assert_eq!(found, SettleOutcome::failed(said), "{location}");

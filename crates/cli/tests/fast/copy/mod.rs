@@ -88,8 +88,8 @@ fn what_is_wrongly_said_is_usage_and_what_is_not_there_is_said() {
     let (none, other) = (folder(&dir, "none"), folder(&dir, "other"));
     for (arguments, code, part) in [
         (&["--from", &none][..], 2, "needs --from and --to"),
-        (&["--from", "http://127.0.0.1:1", "--to", &other], 2, "a server is no store"),
-        (&["--from", &other, "--to", "memory:"], 2, "in memory is gone"),
+        (&["--from", "http://127.0.0.1:1", "--to", &other], 2, "this is a server, not a store"),
+        (&["--from", &other, "--to", "memory:"], 2, "in memory ends with"),
         (&["--from", &other, "--to", &other], 2, "the same store"),
         (&["--thaw"], 2, "of what"),
         (&["--thaw", "--from", &none, "--to", &other], 2, "one store"),

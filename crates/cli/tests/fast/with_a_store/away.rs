@@ -101,7 +101,7 @@ fn work_reports_an_absent_server_and_resumes_when_it_is_back() {
     assert_eq!(
         line,
         format!(
-            "tenure: cannot reach http://{at}: Connection refused; asking again until it answers"
+            "tenure: cannot reach http://{at}: Connection refused; trying again until it answers"
         )
     );
     let server = Server::start(&folder, &at);

@@ -35,12 +35,12 @@ fn what_happened_is_shown_one_line_each() {
     let (code, out, err) = folder.told(&["events", "--queue", "q", "--max", "2"]);
     assert_eq!((code, out.lines().count()), (0, 2), "{out}");
     let next = err.trim().rsplit(' ').next().unwrap();
-    assert!(err.starts_with("hint: there may be more: go on with --since "), "{err}");
+    assert!(err.starts_with("hint: there may be more: continue with --since "), "{err}");
     let (_, rest, _) = folder.told(&["events", "--queue", "q", "--since", next, "--max", "9"]);
     assert!(rest.lines().count() == 1 && rest.contains("job.failed"), "{rest}");
     let (code, out, err) = folder.told(&["events", "--since", "1-7"]);
     assert_eq!((code, out.lines().count()), (0, 3));
-    assert!(err.starts_with("tenure: the store may have forgotten events after 1-7"), "{err}");
+    assert!(err.starts_with("tenure: the store may have lost events after 1-7"), "{err}");
     for wrong in [["events", "--type", "job.exploded"], ["events", "--since", "7"]] {
         let (code, _, err) = folder.told(&wrong);
         assert_eq!(code, 2, "{err}");

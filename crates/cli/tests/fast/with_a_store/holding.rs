@@ -28,7 +28,7 @@ fn a_lock_that_is_not_got_says_why_in_one_sentence() {
     folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
     for (arguments, within, hint) in [
         (&["--no-wait"][..], "", "--wait D waits for it"),
-        (&["--wait", "20ms"], " within 20ms", "a longer --wait may get it"),
+        (&["--wait", "20ms"], " within 20ms", "try a longer --wait"),
     ] {
         let (code, _, err) = folder.told(&[&["lock", "shut"], arguments, &["--", "true"]].concat());
         let why = "the limit \"lock:shut\" is closed: its concurrency is 0";

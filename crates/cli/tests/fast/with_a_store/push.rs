@@ -136,7 +136,7 @@ fn a_push_that_pushes_nothing_says_so() {
     let (_, out, err) = push(&["--unique", "daily", "--on-conflict", "replace"]);
     assert_eq!(out, "first\n");
     assert!(
-        said(&err)[0].ends_with("it has the new content now, and no second job was made"),
+        said(&err)[0].ends_with("it has the new content now, and no second job was pushed"),
         "{err}"
     );
 
@@ -144,6 +144,6 @@ fn a_push_that_pushes_nothing_says_so() {
     std::fs::write(folder.0.path().join("lines"), lines).unwrap();
     let (code, out, err) = folder.told(&["push", "q", "--lines", "lines"]);
     assert_eq!((code, out.lines().count()), (0, 4), "{err}");
-    let want = "tenure: 2 of 4 lines name jobs that are there already: nothing was pushed for them";
+    let want = "tenure: 2 of 4 lines name existing jobs: nothing was pushed for them";
     assert_eq!(said(&err), [want]);
 }

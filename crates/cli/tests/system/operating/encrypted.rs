@@ -101,7 +101,7 @@ fn a_certificate_is_renewed_live_and_a_broken_one_is_ignored() {
     assert!(server.line("listening on").contains("https://"));
     let names_it = format!("by {}", linked.certificate.display());
     assert!(server.line("tenure serves").contains(&names_it), "{}", server.log());
-    let (taken, stays) = ("new connections get the certificate", "those before stay");
+    let (taken, stays) = ("new connections use the new certificate", "the previous ones stay");
     let mut old = Secure::to(&server, &ca);
     assert!(old.is_well());
     link(&authority.signs(&HERE).write(home.path(), "second"));

@@ -34,7 +34,9 @@ fn a_server_logs_its_store_and_limits_at_its_start() {
     assert!(server.line("the store is read").contains("jobs=0 took_ms="));
     let (code, log) = server.stop();
     assert_eq!(code, 0);
-    for part in ["told to end signal=\"SIGTERM\"", "draining", "granted=0", "stopped answered="] {
+    for part in
+        ["ending on a signal signal=\"SIGTERM\"", "draining", "granted=0", "stopped answered="]
+    {
         assert!(log.contains(part), "{part}: {log}");
     }
 }

@@ -62,7 +62,7 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
         // A file that cannot be used changes nothing, and a signal has it read at once.
         fs::write(&path, "\n").unwrap();
         kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
-        tells("those before stay");
+        tells("the previous ones stay");
         some_calls();
         drop(stop);
     });

@@ -55,7 +55,7 @@ fn rows() -> Vec<Row> {
             |c| c.answer(301, &[("location", "http://me:geheim@127.0.0.1:1/")], ""),
             "scheduled",
             json!(
-                "http 301, a redirect to http://•••@127.0.0.1:1/: it is not followed; give --http the address that answers itself"
+                "http 301, a redirect to http://•••@127.0.0.1:1/: it is not followed; give --http the address that it leads to"
             ),
         ),
         row(

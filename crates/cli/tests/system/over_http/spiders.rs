@@ -114,7 +114,7 @@ fn a_refused_or_malformed_spider_fails_with_a_sentence() {
         (
             misspelt,
             1,
-            "the payload has a field that is not known; it takes project, spider, args, settings and version",
+            "the payload has an unknown field; it takes project, spider, args, settings and version",
         ),
     ] {
         tenure.push(&job);

@@ -63,7 +63,9 @@ fn a_late_scrapyd_gets_the_spider_with_a_later_attempt() {
     scrapyd.server.up();
     until("it says what answers", || {
         let job = tenure.job("a");
-        job["error"].as_str().is_some_and(|error| error.contains("no answer of a scrapyd"))
+        job["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("an answer that is not from scrapyd"))
     });
     scrapyd.look().mood = Mood::Well;
     until("it runs", || scrapyd.runs("a"));
@@ -81,12 +83,12 @@ fn a_scrapyd_is_asked_again_after_garbage_or_a_restart() {
     until("it runs", || scrapyd.runs("a"));
     scrapyd.look().mood = Mood::Garbage;
     until("it says so", || {
-        worker.said().contains("scrapyd is asked again: listjobs.json: http 200")
+        worker.said().contains("calling scrapyd again: listjobs.json: http 200")
     });
     scrapyd.look().mood = Mood::Well;
     until("it is well again", || worker.said().contains("scrapyd answers again"));
     scrapyd.server.down();
-    until("it is gone", || worker.said().matches("scrapyd is asked again").count() == 2);
+    until("it is gone", || worker.said().matches("calling scrapyd again").count() == 2);
     // It has forgotten the run; the log says how it ended.
     scrapyd.look().finish("a", "finished");
     scrapyd.look().finished.clear();

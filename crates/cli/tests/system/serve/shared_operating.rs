@@ -87,7 +87,7 @@ fn store_settings_come_from_the_first_server_until_changed() {
     let doctor = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
     let words: Vec<&str> = doctor.split_whitespace().collect();
     let doctor = words.join(" ");
-    assert!(doctor.contains("owns the store, at epoch"), "{doctor}");
+    assert!(doctor.contains("leads the store, at epoch"), "{doctor}");
     assert!(doctor.contains("http://localhost:9 (0.1.0), a standby"), "{doctor}");
     assert!(doctor.contains("cannot be reached from here"), "{doctor}");
     second.child.kill().unwrap();
@@ -131,9 +131,9 @@ fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {told}", begun.elapsed());
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("the server that took it at epoch "), "{told}");
-    assert!(told.contains(" says nothing more; it wrote "), "{told}");
-    assert!(told.contains("the wish stays in the store"), "{told}");
+    assert!(told.contains("the leader of epoch "), "{told}");
+    assert!(told.contains(" is silent; it wrote "), "{told}");
+    assert!(told.contains("the request stays in the store"), "{told}");
     assert!(told.contains(&format!("tenure serve --store {store}")), "{told}");
     // And the next leader makes the requested snapshot.
     let wish = || redis.ask(&["HGET", "{tenure}:store", "compact"]).unwrap();

@@ -82,7 +82,7 @@ fn each_line_of_info_has_its_verdict() {
 fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
     for (change, level, part) in [
         ("appendfsync:always", Severity::Ok, "loses nothing"),
-        ("appendfsync:everysec", Severity::Look, "together with the owner of the store"),
+        ("appendfsync:everysec", Severity::Look, "together with the leader of the store"),
         ("appendfsync:no", Severity::Wrong, "half a minute"),
         ("no-appendfsync-on-rewrite:yes", Severity::Wrong, "nothing is synced"),
     ] {

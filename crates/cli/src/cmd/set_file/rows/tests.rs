@@ -57,7 +57,7 @@ fn a_refused_cell_is_named_by_line_and_column_and_never_shown() {
         (
             "id,pass\na,sec\"ret\n",
             LineBreaks::Refused,
-            "line 2, column 2 ('pass'): a quote stands within a cell that has none in front",
+            "line 2, column 2 ('pass'): a quote is inside a cell that does not begin with one",
         ),
         (
             "id,\"pass\n",
