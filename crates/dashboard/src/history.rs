@@ -14,7 +14,7 @@ pub struct Minute {
     pub lost: u64,
     /// Runs that ended with success.
     pub succeeded: u64,
-    /// Runs that failed, for good or not.
+    /// Failed runs, for good or not.
     pub failed: u64,
     /// The age of the oldest ready job of the namespace; zero if no job was ready, `None` if nobody looked. Not known
     /// for a single queue.

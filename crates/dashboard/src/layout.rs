@@ -11,7 +11,7 @@ use crate::pages::{Section, find};
 use crate::visit::{Sheet, Unanswered, Visit};
 
 sentences! { FrameWords;
-    skip: "Skip to the content", "跳到正文";
+    skip: "Skip to content", "跳到正文";
     pages: "Pages", "页面";
     work: "Work", "任务";
     shared: "Shared", "共享资源";
@@ -38,19 +38,19 @@ sentences! { FrameWords;
     version(version): "version {version}", "版本 {version}";
     keys: "Keys", "快捷键";
     key_find: "find jobs", "查找任务";
-    key_pause: "pause or go on with live updates", "暂停或继续实时更新";
+    key_pause: "pause or resume live updates", "暂停或继续实时更新";
     key_help: "show these keys", "显示快捷键";
     close: "Close", "关闭";
     log_in: "Log in", "登录";
     token: "Token", "令牌";
     token_wrong: "That is not the token of this server.", "这不是此服务器的令牌。";
-    token_where: "The token is what the server was started with: TENURE_TOKEN, --token-file or --token-command.",
+    token_where: "The server gets its token from TENURE_TOKEN, --token-file or --token-command.",
         "令牌即启动服务器时使用的令牌：TENURE_TOKEN、--token-file 或 --token-command。";
     no_page: "There is no such page", "没有这个页面";
-    no_page_what: "Nothing stands at this address.", "此地址下没有内容。";
-    refused: "This was refused", "请求被拒绝";
+    no_page_what: "There is no page at this address.", "此地址下没有内容。";
+    refused: "The request was refused", "请求被拒绝";
     fault: "The store does not answer", "存储没有响应";
-    fault_unknown: "It may have happened: look before you do it again.", "操作可能已经生效：重试前请先查看。";
+    fault_unknown: "The change may have been made: check before you repeat it.", "操作可能已经生效：重试前请先查看。";
     fault_nothing: "Nothing was changed. Try again in a moment.", "未做任何更改，请稍后重试。";
     home: "To the overview", "返回总览";
     foreign_form: "This form did not come from a page of this server",

@@ -18,17 +18,17 @@ sentences! { Says;
     cancel_title: "Cancel these jobs?", "取消这些任务？";
     retry_title: "Retry these jobs?", "重试这些任务？";
     delete_title: "Delete these jobs?", "删除这些任务？";
-    cancel_what: "Those that wait are cancelled. Those that run are asked to stop by their next heartbeat.",
+    cancel_what: "Waiting jobs are cancelled. Running jobs are asked to stop at their next heartbeat.",
         "等待中的任务将被取消；运行中的任务将在下一次心跳时收到停止请求。";
-    retry_what: "They become ready again with their attempts from 0.", "它们将重新就绪，尝试次数从 0 开始。";
-    delete_what: "They are forgotten with their ids and unique keys; those that wait are cancelled by it. This cannot be undone.",
+    retry_what: "They become ready again, and their attempts start at 0.", "它们将重新就绪，尝试次数从 0 开始。";
+    delete_what: "They are deleted with their ids and unique keys; waiting jobs are cancelled. This cannot be undone.",
         "它们连同 id 和唯一键一起被删除；等待中的任务会因此取消。此操作无法撤销。";
     named(filter): "Filter: {filter}", "筛选：{filter}";
     counted(n): "Jobs that match now: {n}.", "当前有 {n} 个任务匹配。";
     counted_more(n): "Jobs that match now: at least {n}. Each confirmation changes up to 1,000, the newest first.",
         "至少有 {n} 个任务匹配；每次确认最多处理 1,000 个，最新的优先。";
-    none_so_far: "None of the newest jobs that were looked at matches.", "已查看的最新任务中没有匹配项。";
-    none: "No job matches that could be changed so.", "没有可以如此更改的匹配任务。";
+    none_so_far: "No job matches among the newest ones that were searched.", "已查看的最新任务中没有匹配项。";
+    none: "No matching job can be changed in this way.", "没有可以如此更改的匹配任务。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[

@@ -10,8 +10,8 @@ use crate::show::strip;
 use crate::visit::Visit;
 
 sentences! { ComingWords;
-    runs(n): "moments: {n}", "次数：{n}";
-    runs_more(n): "moments: more than {n}", "次数：超过 {n}";
+    runs(n): "occurrences: {n}", "次数：{n}";
+    runs_more(n): "occurrences: more than {n}", "次数：超过 {n}";
     day: "Next 24 hours", "接下来 24 小时";
     week: "Next 7 days", "接下来 7 天";
     now: "now", "现在";

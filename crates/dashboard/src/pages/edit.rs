@@ -20,10 +20,10 @@ sentences! { Says;
     payload: "Payload (JSON)", "负载（JSON）";
     priority: "Priority, -100 to 100", "优先级，-100 至 100";
     group: "Group", "组";
-    delay: "Wait before it may run, such as 10m", "运行前的等待时间，例如 10m";
+    delay: "Delay before the run, such as 10m", "运行前的等待时间，例如 10m";
     save: "Save", "保存";
     push: "Push", "推送";
-    no_command: "The command line moves a job to another time; the rest is changed here, or by the API.",
+    no_command: "The command line can move a job to another time; change the rest here, or by the API.",
         "命令行可更改任务的时间；其余内容在此处或通过 API 更改。";
     back: "Leave it as it is", "返回，不做更改";
 }

@@ -13,7 +13,7 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Events", "事件";
-    none: "Nothing happened yet, or this server keeps no events.", "尚未发生任何事件，或此服务器不保留事件。";
+    none: "There are no events yet, or this server keeps none.", "尚未发生任何事件，或此服务器不保留事件。";
     none_match: "None of the last 10,000 events matches.", "最近 10,000 个事件中没有匹配项。";
     kind: "Type, such as job.* or limit.paused", "类型，例如 job.* 或 limit.paused";
     queue: "Queue", "队列";

@@ -16,21 +16,21 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Failures", "失败";
-    what: "Jobs that failed for good, grouped by error. Numbers in an error do not count, except a status code at its begin or after \"status\".",
+    what: "Jobs that failed for good, grouped by error. Numbers in an error do not count, except a status code at its start or after \"status\".",
         "最终失败的任务，按错误分组：忽略其中的数字，开头或“状态码”之后的状态码除外。";
     hour: "Hour", "小时";
     day: "Day", "天";
     all: "All", "全部";
-    none: "Nothing failed.", "没有失败。";
+    none: "No job failed.", "没有失败。";
     error: "Error", "错误";
-    no_error: "no error told", "未说明错误";
+    no_error: "no error given", "未说明错误";
     queue: "Queue", "队列";
     kind: "Kind", "类型";
     jobs: "Jobs", "任务";
     first: "First", "首次";
     last: "Last", "最近";
     newest: "The newest", "最新";
-    partial: "The first 10,000 failed jobs were counted.", "已统计前 10,000 个失败的任务。";
+    partial: "Only the first 10,000 failed jobs were counted.", "已统计前 10,000 个失败的任务。";
 }
 
 pub(super) const ROWS: &[PageRow] =

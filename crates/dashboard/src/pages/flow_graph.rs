@@ -14,7 +14,7 @@ use crate::show::{ago, id, id_link, in_parts, payload_row, state, word};
 use crate::visit::Visit;
 
 sentences! { GraphWords;
-    title: "Who waits for whom", "依赖关系";
+    title: "Dependencies", "依赖关系";
     drawn(n, all): "the newest {n} of {all} jobs", "最新的 {n} 个任务，共 {all} 个";
     more(n): "{n} more", "另外 {n} 个";
     outside(n): "and {n} elsewhere", "以及其他 {n} 个";

@@ -22,7 +22,7 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Flows", "流程";
-    none: "There is no flow yet. A flow is there from its first job: tenure push build '{{}}' --flow release",
+    none: "There is no flow yet. The first job of a flow creates it: tenure push build '{{}}' --flow release",
         "还没有流程。流程在第一个任务推送时出现：tenure push build '{{}}' --flow release";
     flow: "Flow", "流程";
     progress: "Progress", "进度";
@@ -35,10 +35,10 @@ sentences! { Says;
     finished: "finished", "已结束";
     cancelling: "being cancelled", "正在取消";
     all_jobs: "All its jobs", "全部任务";
-    no_jobs: "Its jobs are not kept any more.", "其任务已不再保留。";
+    no_jobs: "Its jobs are no longer kept.", "其任务已不再保留。";
     cancel: "Cancel", "取消";
     cancel_title(flow): "Cancel flow \"{flow}\"?", "取消流程“{flow}”？";
-    cancel_what: "All of its jobs that are not finished are cancelled, or asked to stop, and so is what they push into it.",
+    cancel_what: "All unfinished jobs of the flow are cancelled, or asked to stop, as are jobs that they push into it.",
         "其所有未完成的任务将被取消或请求停止，它们推送到此流程的任务也一样。";
     did_cancel: "The flow is being cancelled.", "流程正在取消。";
 }

@@ -36,11 +36,11 @@ sentences! { Says;
     group: "Group", "组";
     attempts: "Attempts", "尝试";
     of_attempts(n, most): "{n} of {most}", "{n} / {most}";
-    without_end(n): "{n}, without end", "{n}，无上限";
+    without_end(n): "{n}, unlimited", "{n}，无上限";
     lost: "Holders lost in a row", "连续丢失的持有者";
     pushed: "Pushed", "推送于";
     due: "Due", "到期于";
-    started: "Last run began", "上次运行开始于";
+    started: "Last run started", "上次运行开始于";
     finished: "Finished", "结束于";
     expires: "Must run before", "须在此前运行";
     timeout: "Timeout", "超时";
@@ -54,22 +54,22 @@ sentences! { Says;
     private: "private", "私密";
     show_content: "Show", "显示";
     hide_content: "Hide", "隐藏";
-    content_what: "What a job carries may be secret. Payload and result are shown only when you ask for them.",
+    content_what: "The content of a job may be secret. Payload and result are shown only on request.",
         "任务携带的内容可能是机密，因此仅在请求时显示。";
     payload: "Payload", "负载";
     progress: "Progress", "进度";
     result: "Result", "结果";
     did_run: "The job is ready.", "任务已就绪。";
-    did_retry: "The job is ready again, with its attempts from 0.", "任务已重新就绪，尝试次数从 0 开始。";
-    did_cancel: "The job is cancelled, or asked to stop by its next heartbeat.",
+    did_retry: "The job is ready again, and its attempts start at 0.", "任务已重新就绪，尝试次数从 0 开始。";
+    did_cancel: "The job is cancelled, or asked to stop at its next heartbeat.",
         "任务已取消，或将在下一次心跳时收到停止请求。";
     did_edit: "The job is changed.", "任务已更改。";
     did_push: "This is the new job.", "这是新任务。";
     cancel_title: "Cancel this job?", "取消此任务？";
-    cancel_what: "If it waits it does not run. If it runs, its holder is asked to stop by the next heartbeat.",
+    cancel_what: "A waiting job will not run. If the job runs, its holder is asked to stop at the next heartbeat.",
         "如果它在等待，则不会运行；如果它在运行，其持有者将在下一次心跳时收到停止请求。";
     delete_title: "Delete this job?", "删除此任务？";
-    delete_what: "It is cancelled if it waits, and forgotten with its id and unique key. This cannot be undone.",
+    delete_what: "It is deleted with its id and unique key; a waiting job is cancelled. This cannot be undone.",
         "如果在等待则会被取消，并连同 id 和唯一键一起删除。此操作无法撤销。";
 }
 

@@ -24,15 +24,15 @@ sentences! { Says;
     hint: "queue:crawl state:failed error:\"http 5\"", "queue:crawl state:failed error:\"http 5\"";
     all: "All", "全部";
     none: "No job matches.", "没有匹配的任务。";
-    none_so_far: "None of the jobs that were looked at matches; the next page looks further.",
+    none_so_far: "No job matches on this page; the next page continues the search.",
         "已查看的任务中没有匹配项；下一页会继续查找。";
     none_yet: "There are no jobs yet. Push one:", "还没有任务。推送一个：";
     how: "Words of the filter: queue, state, kind, label (label:key=value), error, group, flow, schedule, after, before (of the end), id.",
         "筛选词：queue、state、kind、label（label:key=value）、error、group、flow、schedule、after、before（结束时间）、id。";
     unknown(key): "\"{key}\" is not a word of the filter.", "“{key}”不是筛选词。";
-    by_words: "No job has this id. Shown are jobs whose id begins with it, or that have it as their kind or in a label; 10,000 are looked at for each page.",
+    by_words: "No job has this id. The list shows jobs whose id begins with it, or that have it as their kind or in a label; each page searches 10,000 jobs.",
         "没有此 ID 的任务。显示 ID 以其开头、或以其为类型或标签的任务；每页查看 10,000 个。";
-    group_only: "A group is looked for in what is shown here; cancel, retry and delete cannot be bounded to one.",
+    group_only: "A group filters only this list; cancel, retry and delete cannot be limited to a group.",
         "group 仅用于筛选此处显示的任务；批量取消、重试和删除无法限定到某个组。";
     job: "Job", "任务";
     state: "State", "状态";
@@ -45,7 +45,7 @@ sentences! { Says;
     did_cancel(n): "Jobs cancelled, or asked to stop: {n}.", "已取消 {n} 个任务或请求其停止。";
     did_retry(n): "Jobs ready again: {n}.", "{n} 个任务已重新就绪。";
     did_delete(n): "Jobs deleted: {n}.", "已删除 {n} 个任务。";
-    did_more: "There are more that match: do it again for the next.", "还有更多匹配的任务：请再次执行。";
+    did_more: "More jobs match: repeat this for the next ones.", "还有更多匹配的任务：请再次执行。";
     did_forget: "The job was deleted.", "任务已删除。";
 }
 

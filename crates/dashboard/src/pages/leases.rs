@@ -13,16 +13,16 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Leases", "租约";
-    none: "Nobody holds anything.", "当前没有任何持有。";
+    none: "There are no leases.", "当前没有任何持有。";
     none_match: "No lease matches.", "没有匹配的租约。";
     lease: "Lease", "租约";
     fence: "Fence", "栅栏号";
     holder: "Holder", "持有者";
     job: "Job", "任务";
-    needs_alone: "needs alone", "仅需求";
+    needs_alone: "needs only", "仅需求";
     holds: "Holds", "持有";
     since: "Since", "自";
-    expires: "Taken back", "收回于";
+    expires: "Expires", "收回于";
     cancel_asked: "asked to stop", "已请求停止";
     actions: "Actions", "操作";
     force: "End", "强制结束";
@@ -32,11 +32,11 @@ sentences! { Says;
     worker: "Worker", "工作进程";
     filter: "Filter", "筛选";
     force_title: "End this lease by force?", "强制结束此租约？";
-    force_what: "What it holds goes to the next in line while its holder may still be at work: two may then do the same thing. Its resources rest their quarantine. Its holder hears of it at its next heartbeat.",
+    force_what: "Its job, permits and resources go to the next in line while its holder may still be working: two may then do the same work. Its resources rest for their quarantine. Its holder is notified at its next heartbeat.",
         "其持有的资源将交给下一个等待者，而原持有者可能仍在工作：两者可能同时做同一件事。资源将进入隔离期。持有者将在下一次心跳时得知。";
     force_job: "Its job waits two seconds and runs again; this does not count as a lost holder.",
         "其任务将等待两秒后重新运行；不计入持有者丢失。";
-    did_force: "The lease is ended.", "租约已结束。";
+    did_force: "The lease has ended.", "租约已结束。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[

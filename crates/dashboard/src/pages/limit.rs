@@ -22,15 +22,15 @@ sentences! { Says;
     in_use(n): "{n} in use", "已用 {n}";
     in_use_of(n, of): "{n} of {of} in use", "已用 {n} / {of}";
     resting(n): "resting: {n}", "冷却中：{n}";
-    outside(n): "taken by work outside: {n}", "被外部工作占用：{n}";
+    outside(n): "used by work outside: {n}", "被外部工作占用：{n}";
     over(n): "beyond the cap: {n}", "超出上限：{n}";
-    nobody: "Nobody holds a permit.", "没有持有者。";
+    nobody: "No permit is held.", "没有持有者。";
     line(n): "In line: {n}", "队列：{n} 个在等待";
     line_what: "the first 20", "前 20 个";
-    no_line: "Nobody waits.", "没有等待者。";
+    no_line: "Nothing waits.", "没有等待者。";
     place: "Place", "位置";
     job: "Job", "任务";
-    caller: "a call for needs alone", "仅请求需求的调用";
+    caller: "a call for needs only", "仅请求需求的调用";
     queue: "Queue", "队列";
     holder: "Holder", "持有者";
     lease: "Lease", "租约";
@@ -47,9 +47,9 @@ sentences! { Says;
     paused_until: "Paused until", "暂停至";
     change: "Change", "更改";
     change_all: "Change the settings", "更改设置";
-    change_what: "A field that is empty is not bounded. Permits that are held stay held.",
+    change_what: "An empty field sets no bound. Held permits stay held.",
         "留空的字段表示不限制。已发放的许可保持不变。";
-    own_settings: "The limit gets settings of its own; its template holds for it no more.",
+    own_settings: "The limit gets its own settings, and its template no longer applies to it.",
         "此限额将拥有自己的设置，模板不再适用。";
     save: "Save", "保存";
     pause: "Pause", "暂停";
@@ -57,11 +57,11 @@ sentences! { Says;
     resume: "Resume", "恢复";
     delete: "Delete", "删除";
     delete_title(limit): "Delete limit \"{limit}\"?", "删除限额“{limit}”？";
-    delete_what: "Its settings are forgotten. Jobs that need it wait until it is set again, unless a template has its settings.",
+    delete_what: "Its settings are deleted. Jobs that need it wait until it is set again, unless a template matches it.",
         "其设置将被删除。需要它的任务将等待其重新设置，除非有模板提供设置。";
     did_set: "The limit is changed.", "限额已更改。";
-    did_pause: "The limit is paused: nothing of it is granted.", "限额已暂停：不再发放。";
-    did_resume: "The limit goes on.", "限额已恢复。";
+    did_pause: "The limit is paused: it grants nothing.", "限额已暂停：不再发放。";
+    did_resume: "The limit is resumed.", "限额已恢复。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[

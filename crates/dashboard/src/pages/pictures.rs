@@ -21,12 +21,12 @@ sentences! { Says;
     wait: "Wait from due to start", "从到期到开始的等待";
     run: "Run time", "运行时长";
     oldest: "Age of the oldest ready job", "最早就绪任务的就绪时长";
-    half: "half within", "一半不超过";
-    most: "95 % within", "95% 不超过";
+    half: "median", "一半不超过";
+    most: "95th percentile", "95% 不超过";
     hour_ago: "60 min ago", "60 分钟前";
     day_ago: "24 h ago", "24 小时前";
     now: "now", "现在";
-    whence: "Counted by this server since it serves the store; what was before is from the events that the store keeps.",
+    whence: "Counted by this server since it began to serve the store; earlier values come from the events that the store keeps.",
         "自本服务器开始服务该存储起由其统计；此前依据存储保留的事件。";
 }
 

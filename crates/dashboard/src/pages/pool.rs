@@ -35,8 +35,8 @@ sentences! { Says;
     last: "Last used", "上次使用";
     actions: "Actions", "操作";
     all: "All", "全部";
-    none_so: "None of its resources stands so.", "没有处于此状态的资源。";
-    none_so_far: "None of those that were looked at stands so; the next page looks further.",
+    none_so: "No resource is in this state.", "没有处于此状态的资源。";
+    none_so_far: "No resource on this page is in this state; the next page continues the search.",
         "已查看的资源中没有处于此状态的；下一页会继续查找。";
     retiring: "retiring", "待移除";
     more(n): "and {n} more", "以及另外 {n} 个";
@@ -45,7 +45,7 @@ sentences! { Says;
     restore: "Restore", "恢复";
     delete: "Delete", "删除";
     delete_title(pool): "Delete pool \"{pool}\"?", "删除资源池“{pool}”？";
-    delete_what: "Its resources are forgotten with their data. A pool of which something is held is not deleted. Jobs that need it wait until it is there again.",
+    delete_what: "Its resources are deleted with their data. A pool with a leased resource cannot be deleted. Jobs that need the pool wait until it exists again.",
         "其资源及数据将被删除。仍有资源被持有的池不会被删除。需要它的任务将等待其重新出现。";
     remove: "Remove", "移除";
     add: "Add a resource", "添加资源";
@@ -54,13 +54,13 @@ sentences! { Says;
     quarantine_field: "Rest after a lost holder", "持有者丢失后的冷却";
     max_uses: "Uses after which a resource is banned", "禁用前的最大使用次数";
     no_bound: "no bound", "无上限";
-    pick: "Which of the free ones", "选择方式";
-    lru: "the one whose last use is longest ago", "最久未使用的";
+    pick: "Free resource to grant", "选择方式";
+    lru: "the least recently used", "最久未使用的";
     random: "any", "随机";
     save: "Save", "保存";
     did_set: "The pool is changed.", "资源池已更改。";
     did_add(id): "\"{id}\" is added.", "“{id}”已添加。";
-    did_remove(id): "\"{id}\" is removed, or goes once it is free.", "“{id}”已移除，或将在空闲后移除。";
+    did_remove(id): "\"{id}\" is removed, or will be when it is free.", "“{id}”已移除，或将在空闲后移除。";
     did_cool(id): "\"{id}\" rests.", "“{id}”正在冷却。";
     did_ban(id): "\"{id}\" is banned.", "“{id}”已被禁用。";
     did_restore(id): "\"{id}\" is available again.", "“{id}”已恢复可用。";

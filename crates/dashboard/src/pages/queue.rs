@@ -20,29 +20,29 @@ sentences! { Says;
     paused: "paused", "已暂停";
     paused_until: "paused until", "暂停至";
     pause: "Pause", "暂停";
-    pause_for: "For how long, such as 30m; without it until it is resumed",
+    pause_for: "For how long, such as 30m; if empty, until it is resumed",
         "暂停多久，例如 30m；留空则直到恢复";
     resume: "Resume", "恢复";
     delete: "Delete", "删除";
     delete_title(queue): "Delete queue \"{queue}\"?", "删除队列“{queue}”？";
-    delete_what: "Its settings are forgotten. A queue that has jobs which are not finished is not deleted.",
+    delete_what: "Its settings are deleted. A queue with unfinished jobs cannot be deleted.",
         "其设置将被删除。仍有未完成任务的队列不会被删除。";
-    did_pause: "The queue is paused: none of its jobs is granted.", "队列已暂停：不再发放其任务。";
-    did_resume: "The queue goes on.", "队列已恢复。";
-    did_set: "The settings are changed. They hold for jobs that are pushed from now on.",
+    did_pause: "The queue is paused: it grants no jobs.", "队列已暂停：不再发放其任务。";
+    did_resume: "The queue is resumed.", "队列已恢复。";
+    did_set: "The settings are changed. They apply to jobs that are pushed from now on.",
         "设置已更改，对此后推送的任务生效。";
     did_show: "Lists show one line of each payload.", "列表显示每个负载的一行。";
     did_hide: "Lists do not show its payloads.", "列表不显示其负载。";
     oldest: "Oldest ready", "最早就绪";
-    workers: "Workers that ask", "请求中的工作进程";
+    workers: "Workers", "请求中的工作进程";
     settings: "Settings", "设置";
     needs: "Needs", "需求";
     timeout: "Timeout of a run", "单次运行超时";
-    retain: "Finished jobs are kept", "已完成任务保留";
-    max_waiting: "Most jobs that wait", "最多等待任务数";
+    retain: "Retention", "已完成任务保留";
+    max_waiting: "Maximum waiting jobs", "最多等待任务数";
     retry: "Attempts", "尝试次数";
     shares: "Shares", "份额";
-    skipped: "Moments of schedules skipped", "跳过的定时触发";
+    skipped: "Skipped occurrences of schedules", "跳过的定时触发";
     payload: "Payloads in lists", "列表中的负载";
     payload_shown: "one line of each", "每个显示一行";
     payload_hidden: "not shown", "不显示";
@@ -51,7 +51,7 @@ sentences! { Says;
     change: "Change", "更改";
     no_bound: "no bound", "无上限";
     newest: "Its newest jobs", "最新任务";
-    no_jobs: "None of its jobs is kept.", "没有保留的任务。";
+    no_jobs: "No job of it is kept.", "没有保留的任务。";
     jobs_of: "All jobs of this queue", "此队列的全部任务";
 }
 

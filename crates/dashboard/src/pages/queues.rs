@@ -16,7 +16,7 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Queues", "队列";
-    none: "There is no queue yet. A queue is there from its first use: push a job to it, or start a worker for it.",
+    none: "There is no queue yet. A queue exists from its first use: push a job to it, or start a worker for it.",
         "还没有队列。队列在首次使用时出现：推送一个任务或启动一个工作进程即可。";
     queue: "Queue", "队列";
     jobs: "Jobs", "任务";

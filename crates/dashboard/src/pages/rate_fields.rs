@@ -9,9 +9,9 @@ use crate::language::sentences;
 use crate::visit::Visit;
 
 sentences! { RateWords;
-    rate: "Rate: how many", "速率：次数";
+    rate: "Rate: count", "速率：次数";
     no_rate: "no rate", "无速率";
-    per: "in which time, such as 1m", "时间窗口，例如 1m";
+    per: "per period, such as 1m", "时间窗口，例如 1m";
     burst: "burst: how many at once after a pause", "空闲后可一次发放的次数";
 }
 

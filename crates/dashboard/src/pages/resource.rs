@@ -17,20 +17,20 @@ sentences! { Says;
     remove: "Remove", "移除";
     add: "Add", "添加";
     cool_title(id): "Let \"{id}\" rest?", "让“{id}”冷却？";
-    cool_what: "It is handed out no more until then. Whoever holds it keeps it.",
+    cool_what: "It is not granted until then. Its current holders keep it.",
         "在此之前不再发放。当前持有者继续持有。";
     cool_for: "For how long, such as 10m", "冷却多久，例如 10m";
     ban_title(id): "Ban \"{id}\"?", "禁用“{id}”？";
-    ban_what: "It is handed out no more until it is restored. Whoever holds it keeps it.",
+    ban_what: "It is not granted until it is restored. Its current holders keep it.",
         "在恢复之前不再发放。当前持有者继续持有。";
-    ban_reason: "Why, for whoever looks at it later", "原因，供以后查看";
+    ban_reason: "Reason, for later readers", "原因，供以后查看";
     remove_title(id): "Remove \"{id}\"?", "移除“{id}”？";
-    remove_what: "It is forgotten with its data, once whoever holds it is done.", "当前持有者完成后，它将连同数据一起删除。";
+    remove_what: "It is deleted with its data when no holder has it any more.", "当前持有者完成后，它将连同数据一起删除。";
     add_title(pool): "Add a resource to \"{pool}\"", "向“{pool}”添加资源";
     id: "Id", "ID";
-    tags: "Tags, with spaces between", "标签，以空格分隔";
+    tags: "Tags, separated by spaces", "标签，以空格分隔";
     slots: "Holders at once", "同时持有者数";
-    data: "Data (JSON), such as a password: whoever is granted the resource gets it, and no page shows it again",
+    data: "Data (JSON), such as a password: each holder of the resource gets it, and no page shows it again",
         "数据（JSON），例如密码：发放给持有者，任何页面都不再显示";
 }
 

@@ -27,15 +27,15 @@ sentences! { Says;
     events: "Events kept", "保留的事件";
     event_bytes(n): "{n} bytes", "{n} 字节";
     audit: "Audit", "审计";
-    audit_what: "Checks that what the store counts agrees with what it holds. It takes a moment on a large store.",
+    audit_what: "Checks that the counts of the store agree with its content. On a large store this takes a moment.",
         "检查存储的计数与其内容是否一致。数据较多时需要片刻。";
     run: "Run the audit", "运行审计";
     audit_ok(n): "Nothing is wrong: {n} things were checked.", "没有问题：已检查 {n} 项。";
     audit_bad(n): "Faults found: {n}.", "发现 {n} 处问题。";
-    doctor: "What tenure doctor finds of the machine, the settings and a Redis is seen from the command line alone: it looks at the machine on which it runs.",
+    doctor: "To check the machine, the settings and a Redis, run tenure doctor on the command line: it checks the machine on which it runs.",
         "tenure doctor 对机器、设置和 Redis 的检查仅可在命令行中查看：它检查的是运行它的机器。";
     called: "Namespaces called on this server", "在本服务器上被调用过的命名空间";
-    others: "The API does not list the other namespaces. Go to a namespace by the field on the left, or by ?ns=NAME.",
+    others: "The API does not list the other namespaces. Open a namespace with the field on the left, or with ?ns=NAME.",
         "API 不列出其他命名空间。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
 }
 

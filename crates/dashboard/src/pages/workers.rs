@@ -28,7 +28,7 @@ sentences! { Says;
     idle: "idle", "空闲";
     seen: "Seen", "最近出现";
     more(n): "and {n} more", "以及另外 {n} 个";
-    partial: "What is run is told of the oldest 1,000 leases.", "运行内容仅显示最早的 1,000 个租约。";
+    partial: "Runs are shown for the oldest 1,000 leases only.", "运行内容仅显示最早的 1,000 个租约。";
 }
 
 pub(super) const ROWS: &[PageRow] =

@@ -8,11 +8,11 @@ use crate::language::sentences;
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { PartWords;
-    by_command: "The same by the command line", "等价的命令行";
+    by_command: "On the command line", "等价的命令行";
     back: "Leave it as it is", "返回，不做更改";
     next_page: "Next page", "下一页";
     first_page: "First page", "第一页";
-    partial: "This is what the first 10,000 that were looked at have; the next page looks further.",
+    partial: "These are the matches among the first 10,000 items; the next page continues the search.",
         "仅查看了前 10,000 条；下一页会继续查找。";
 }
 

@@ -30,7 +30,7 @@ fn a_queue_is_paused_set_resumed_and_deleted() {
     served.push(r#"{"id":"j","queue":"q"}"#);
     says(&served, "/queues/q/pause", "for=10m", "The queue is paused");
     assert!(served.paused("q"));
-    says(&served, "/queues/q/resume", "", "The queue goes on");
+    says(&served, "/queues/q/resume", "", "The queue is resumed");
     assert!(!served.paused("q"));
     says(&served, "/queues/q/set", "max_waiting=5", "The settings are changed");
     let queue = served.ask(GetQueue { queue: decode::queue_path("q").unwrap() });
@@ -43,7 +43,7 @@ fn a_queue_is_paused_set_resumed_and_deleted() {
     assert!(no.status == 422 && no.body.contains("max_waiting"), "{}", no.body);
     // The engine refuses, and the page says why.
     let no = served.post("/queues/q/delete", "");
-    assert!(no.status == 409 && no.body.contains("This was refused"), "{}", no.body);
+    assert!(no.status == 409 && no.body.contains("The request was refused"), "{}", no.body);
     assert!(served.get("/queues/q/delete").page().contains("tenure queue delete q"));
     served.post("/jobs/j/delete", "");
     assert_eq!(served.post("/queues/q/delete", "").leads_to(), "/queues");
@@ -77,7 +77,7 @@ fn a_job_that_waits_is_edited_and_one_that_ran_is_pushed_again() {
     assert_eq!(job.payload.unwrap().text(), r#"{"n": 2}"#);
     assert_eq!((job.priority, job.group.unwrap().as_str()), (7, "g"));
     let no = served.post(&format!("/jobs/{waits}/edit"), "payload=%7B");
-    assert!(no.status == 400 && no.body.contains("This was refused"), "{}", no.body);
+    assert!(no.status == 400 && no.body.contains("The request was refused"), "{}", no.body);
     // The payload cannot smuggle in fields of a push.
     let form = "payload=1%2C+%22priority%22%3A+9";
     assert!(served.post(&format!("/jobs/{runs}/again"), form).status >= 400);
@@ -100,7 +100,7 @@ fn a_limit_is_set_in_place_paused_resumed_and_deleted() {
     assert!(no.status == 422 && no.body.contains("concurrency"), "{}", no.body);
     says(&served, "/limits/site:a/pause", "for=10m", "The limit is paused");
     assert!(limit().paused_until.is_some());
-    says(&served, "/limits/site:a/resume", "", "The limit goes on");
+    says(&served, "/limits/site:a/resume", "", "The limit is resumed");
     assert!(limit().paused_until.is_none());
     says(&served, "/limits/site:a/delete", "", "The limit is deleted");
     assert_eq!(served.get("/limits/site:a").status, 404);
@@ -134,7 +134,7 @@ fn a_schedule_is_run_now_paused_resumed_and_deleted() {
     assert!(served.get("/jobs?q=schedule:s").page().contains("href=\"/jobs/"));
     says(&served, "/schedules/s/pause", "", "The schedule is paused");
     assert!(served.get("/schedules").page().contains("state paused"));
-    says(&served, "/schedules/s/resume", "", "The schedule goes on");
+    says(&served, "/schedules/s/resume", "", "The schedule is resumed");
     says(&served, "/schedules/s/delete", "", "The schedule is deleted");
     assert_eq!(served.get("/schedules/s").status, 404);
 }
@@ -150,7 +150,7 @@ fn a_flow_is_shown_and_cancelled() {
     assert!(served.get("/flows").page().contains("/flows/f"));
     let page = served.get("/jobs/b").page();
     assert!(page.contains("Waits for") && page.contains("/jobs/a"), "{page}");
-    assert!(served.get("/jobs/a").page().contains("Waited for by"));
+    assert!(served.get("/jobs/a").page().contains("Dependents"));
     says(&served, "/flows/f/cancel", "", "The flow is being cancelled");
     assert_eq!(served.state("a"), JobState::Cancelled);
 }
@@ -175,7 +175,7 @@ fn a_lease_is_ended_by_force_after_a_question() {
     let path = format!("/leases/{}", job.lease.unwrap());
     assert!(served.get(&path).page().contains("two may then do the same thing"));
     assert_eq!(served.state(&runs), JobState::Running, "a question changes nothing");
-    says(&served, &path, "", "The lease is ended");
+    says(&served, &path, "", "The lease has ended");
     assert_ne!(served.state(&runs), JobState::Running);
     assert_ne!(served.state(&waits), JobState::Cancelled);
 }

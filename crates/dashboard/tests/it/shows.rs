@@ -140,7 +140,7 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
     // The arrivals; two lines of waits, each with a gap where no job was granted; and the oldest ready job.
     assert_eq!(page.matches("<polyline").count(), 1 + 4 + 1, "{page}");
-    for part in ["Runs per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
+    for part in ["Runs per minute", "role=\"img\"", "60 min ago", "Failed runs"] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
     let page = served.get("/?over=day").page();
@@ -171,7 +171,10 @@ fn the_page_of_a_queue_has_the_pictures_of_that_queue() {
     assert!(page.contains("24 h ago") && page.contains("Runs per 15 minutes"), "{page}");
     let page = served.get("/queues/mail").page();
     assert_eq!(page.matches("class=\"good\"").count(), 0, "{page}");
-    assert!(!Served::with(None).get("/").page().contains("since it serves"), "nobody counts there");
+    assert!(
+        !Served::with(None).get("/").page().contains("since it began to serve"),
+        "nobody counts there"
+    );
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn a_waiting_job_shows_its_need_the_holder_and_its_place() {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
     let page = served.get(&format!("/jobs/{first}")).page();
-    assert!(page.contains("Who runs it") && page.contains("worker-7"), "{page}");
+    assert!(page.contains("Holder") && page.contains("worker-7"), "{page}");
 }
 
 #[test]
@@ -276,7 +279,7 @@ fn resources_of_one_state_are_found_among_many() {
     let page = served.get("/pools/p?state=available").page();
     assert!(page.contains("r0001") && page.contains("rel=\"next\""), "{page}");
     let page = served.get("/pools/p?state=cooling").page();
-    assert!(page.contains("None of its resources stands so."), "{page}");
+    assert!(page.contains("No resource is in this state."), "{page}");
 }
 
 #[test]
@@ -528,7 +531,7 @@ fn a_namespace_is_kept_in_every_link() {
         assert!(link.starts_with("assets/") || link.contains("ns=other"), "{link}");
     }
     let page = served.get("/jobs?ns=Not+One").body;
-    assert!(page.contains("This was refused"), "{page}");
+    assert!(page.contains("The request was refused"), "{page}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_job_that_waited_for_long_has_its_whole_history() {
     push_others(&served, 12_000);
     fails(&served, "the last error");
     let page = served.get(&format!("/jobs/{job}")).page();
-    let story = page.split("What happened").nth(1).unwrap();
+    let story = page.split("Event history").nth(1).unwrap();
     let steps = [
         "Pushed",
         "Attempt 1 granted to worker-7",
@@ -51,7 +51,7 @@ fn a_job_with_dropped_events_still_shows_all_its_errors() {
     push_others(&served, 12_000);
     fails(&served, "the last error");
     let page = served.get(&format!("/jobs/{job}")).page();
-    let story = page.split("What happened").nth(1).unwrap();
+    let story = page.split("Event history").nth(1).unwrap();
     let steps = [
         "Pushed",
         "Attempt 1 failed",

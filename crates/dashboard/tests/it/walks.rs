@@ -200,7 +200,7 @@ type ActionRow = (
 #[rustfmt::skip]
 const ACTIONS: &[ActionRow] = &[
     ("/queues/crawl", "", "/queues/crawl/pause", &[("for", "10m")], "The queue is paused"),
-    ("/queues/crawl", "", "/queues/crawl/resume", &[], "The queue goes on"),
+    ("/queues/crawl", "", "/queues/crawl/resume", &[], "The queue is resumed"),
     ("/queues/mail", "", "/queues/mail/hide-payload", &[], "Lists do not show its payloads"),
     ("/queues/mail", "", "/queues/mail/show-payload", &[], "Lists show one line of each payload"),
     ("/queues/mail", "", "/queues/mail/set", &[("max_waiting", "500")], "The settings are changed"),
@@ -221,10 +221,10 @@ const ACTIONS: &[ActionRow] = &[
     ("/pools/accounts", "/13800000009/cool", "/13800000009/cool", &[("for", "10m")], "rests"),
     ("/schedules/news", "", "/news/run-now", &[], "A job was made"),
     ("/schedules/news", "", "/news/pause", &[], "The schedule is paused"),
-    ("/schedules/news", "", "/news/resume", &[], "The schedule goes on"),
+    ("/schedules/news", "", "/news/resume", &[], "The schedule is resumed"),
     ("/schedules/news", "/news/delete", "/news/delete", &[], "The schedule is deleted"),
     ("/flows/release", "/release/cancel", "/release/cancel", &[], "The flow is being cancelled"),
-    ("/leases?worker=worker-b1", "/leases/", "/leases/", &[], "The lease is ended"),
+    ("/leases?worker=worker-b1", "/leases/", "/leases/", &[], "The lease has ended"),
     ("/system", "", "/system/audit", &[], "Nothing is wrong"),
 ];
 

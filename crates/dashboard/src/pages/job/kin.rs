@@ -10,8 +10,8 @@ use crate::visit::Visit;
 
 sentences! { KinWords;
     parents: "Waits for", "等待";
-    children: "Waited for by", "被等待";
-    gone: "not kept any more", "已不再保留";
+    children: "Dependents", "被等待";
+    gone: "no longer kept", "已不再保留";
     flow: "flow", "流程";
     more: "There are more.", "还有更多。";
 }

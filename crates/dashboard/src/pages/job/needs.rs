@@ -14,7 +14,7 @@ use crate::visit::{Unanswered, Visit};
 
 sentences! { NeedWords;
     why_waits: "Why it waits", "为什么等待";
-    what_it_holds: "Who runs it", "谁在运行";
+    what_it_holds: "Holder", "谁在运行";
     limit: "limit", "限额";
     pool: "pool", "资源池";
     queue: "queue", "队列";
@@ -26,19 +26,19 @@ sentences! { NeedWords;
     worker: "a worker", "工作进程";
     place(n): "Place {n} in line", "排在第 {n} 位";
     place_of(n, all): "Place {n} of {all} in line", "排在第 {n} 位，共 {all} 个";
-    ahead(n): "jobs that go first: {n}", "前面有 {n} 个任务";
+    ahead(n): "jobs ahead: {n}", "前面有 {n} 个任务";
     in_use(n, of): "{n} of {of} in use", "已用 {n} / {of}";
     open(n): "{n} in use", "已用 {n}";
     free(n): "{n} free", "{n} 个空闲";
     earliest: "No sooner than", "最早于";
     since: "since", "自";
     resting(n): "resting: {n}", "冷却中：{n}";
-    outside(n): "taken by work outside: {n}", "被外部工作占用：{n}";
+    outside(n): "used by work outside: {n}", "被外部工作占用：{n}";
     banned(n): "banned: {n}", "被禁用：{n}";
     cooling(n): "cooling: {n}", "冷却中：{n}";
     lease: "lease", "租约";
-    until: "It is taken back unless its holder extends it:", "除非持有者续期，否则将被收回：";
-    unset: "It is not set: nothing of it is granted.", "尚未设置：不会发放。";
+    until: "It expires unless its holder extends it:", "除非持有者续期，否则将被收回：";
+    unset: "It is not set: it grants nothing.", "尚未设置：不会发放。";
     more(n): "and {n} more", "以及另外 {n} 个";
 }
 

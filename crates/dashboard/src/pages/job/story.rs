@@ -14,7 +14,7 @@ use crate::show::clock;
 use crate::visit::{Unanswered, Visit};
 
 sentences! { StoryWords;
-    title: "What happened", "发生了什么";
+    title: "Event history", "发生了什么";
     pushed: "Pushed", "已推送";
     replaced: "Its content was replaced by a push with the same unique key", "内容被相同唯一键的推送替换";
     changed: "Changed", "已更改";
@@ -24,19 +24,19 @@ sentences! { StoryWords;
     succeeded: "Succeeded", "成功";
     failed: "Failed for good", "最终失败";
     cancelled: "Cancelled", "已取消";
-    retrying: "The run failed; it is tried again", "运行失败；将重试";
+    retrying: "The run failed and is retried", "运行失败；将重试";
     snoozed: "Snoozed", "已推迟";
-    released: "Given back untouched", "原样归还";
-    lost: "Taken back from a holder that stopped its heartbeat", "从停止心跳的持有者处收回";
-    undelivered: "Taken back: the worker never heard of it", "已收回：工作进程从未收到";
+    released: "Released without a result", "原样归还";
+    lost: "Taken back: its holder stopped its heartbeat", "从停止心跳的持有者处收回";
+    undelivered: "Taken back: the worker never received it", "已收回：工作进程从未收到";
     cancel_requested: "Asked to stop", "已请求停止";
     until: "until", "直到";
     at: "at", "于";
     lacks_before: "Events are kept since", "事件保留自";
     lacks_after: "Events were read up to", "事件读取至";
-    rest_of_job: "only. The rest is what the job itself remembers.", "。其余为任务自身的记录。";
+    rest_of_job: "only. The rest comes from the job itself.", "。其余为任务自身的记录。";
     left_out(n): "{n} events after the first are not shown.", "首个事件之后的 {n} 个事件未显示。";
-    started: "Its last run began", "最近一次运行开始";
+    started: "The last run started", "最近一次运行开始";
     attempt_failed(n): "Attempt {n} failed", "第 {n} 次尝试失败";
 }
 
