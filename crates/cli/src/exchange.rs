@@ -122,8 +122,8 @@ impl Destination {
         };
         let tls = uri.scheme_str() == Some("https");
         let (mut login, mut encoded) = (None, None);
-        if let Some(said) = address.login() {
-            let pair = format!("{}:{}", said.user, said.password.reveal());
+        if let Some(credentials) = address.login() {
+            let pair = format!("{}:{}", credentials.user, credentials.password.reveal());
             let text = BASE64.encode(pair.as_bytes());
             let header = HeaderValue::from_str(&format!("Basic {text}"));
             let mut header = header.map_err(|_| NO_REQUEST)?;
@@ -196,7 +196,7 @@ impl Destination {
             let tcp = timeout(CONNECT_MAX, dial).await.map_err(|_| ExchangeError::Unreachable)?;
             let tcp = tcp.map_err(ExchangeError::Connect)?;
             if self.tls {
-                let told = |why: std::io::Error| {
+                let tls_error = |why: std::io::Error| {
                     let advice = tenure_tls::advice(&why, &self.host);
                     ExchangeError::Tls(advice.unwrap_or_else(|| why.to_string()))
                 };
@@ -206,7 +206,7 @@ impl Destination {
                         .map_err(|why| why.to_string()),
                 }
                 .map_err(ExchangeError::Tls)?;
-                let stream = tls.connect(name, tcp).await.map_err(told)?;
+                let stream = tls.connect(name, tcp).await.map_err(tls_error)?;
                 hear(stream, request, keep).await
             } else {
                 hear(tcp, request, keep).await

@@ -24,17 +24,17 @@ pub fn usage(what: &str, no: &Refusal) -> Failure {
 }
 
 /// The payload of a job: JSON, `-` for stdin, `@FILE` for a file; absent is null.
-pub fn payload(said: Option<&str>) -> Result<Json, Failure> {
-    json("PAYLOAD", said, PAYLOAD_BYTES_MAX)
+pub fn payload(option: Option<&str>) -> Result<Json, Failure> {
+    json("PAYLOAD", option, PAYLOAD_BYTES_MAX)
 }
 
 /// The data of a resource.
-pub fn data(said: Option<&str>) -> Result<Json, Failure> {
-    json("--data", said, RESOURCE_DATA_BYTES_MAX)
+pub fn data(option: Option<&str>) -> Result<Json, Failure> {
+    json("--data", option, RESOURCE_DATA_BYTES_MAX)
 }
 
-fn json(what: &str, said: Option<&str>, most: usize) -> Result<Json, Failure> {
-    let (what, bytes) = match said {
+fn json(what: &str, option: Option<&str>, most: usize) -> Result<Json, Failure> {
+    let (what, bytes) = match option {
         None => return Ok(Json::null()),
         Some("-") => ("stdin".to_owned(), read_all(Path::new("-"), most)?),
         Some(text) => match text.strip_prefix('@') {
@@ -70,16 +70,16 @@ fn not_json(what: &str, bytes: &[u8], why: &str) -> Failure {
 }
 
 /// An address, or with `@FILE` the one in a file, where other users of the machine do not see its password.
-pub fn address(said: &str) -> Result<String, Failure> {
-    let Some(path) = said.strip_prefix('@') else { return Ok(said.to_owned()) };
+pub fn address(option: &str) -> Result<String, Failure> {
+    let Some(path) = option.strip_prefix('@') else { return Ok(option.to_owned()) };
     let bytes = read_all(path.as_ref(), GAUGE_URL_BYTES_MAX)?;
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the address is not UTF-8"))?;
     Ok(text.trim().to_owned())
 }
 
 /// A retry: JSON as the API takes it, or short: `5`, or fields with their values.
-pub fn retry(said: Option<&str>) -> Result<Option<Json>, Failure> {
-    let Some(text) = said else { return Ok(None) };
+pub fn retry(option: Option<&str>) -> Result<Option<Json>, Failure> {
+    let Some(text) = option else { return Ok(None) };
     if text.trim_start().starts_with('{') {
         return checked_json("--retry", text.as_bytes()).map(Some);
     }
@@ -132,8 +132,8 @@ fn short_retry(text: &str) -> Result<Map<String, Value>, Failure> {
 }
 
 /// Needs as `limit:…`, `pool:…` or JSON.
-pub fn needs(said: &[String]) -> Result<Vec<Need>, Failure> {
-    said.iter().map(|text| decode::one_need(text).map_err(|no| usage("--need", &no))).collect()
+pub fn needs(options: &[String]) -> Result<Vec<Need>, Failure> {
+    options.iter().map(|text| decode::one_need(text).map_err(|no| usage("--need", &no))).collect()
 }
 
 /// A need as the command line takes it.
@@ -155,9 +155,9 @@ pub fn need_text(need: &Need) -> String {
 }
 
 /// Labels as pairs; no key may stand twice.
-pub fn labels(said: &[(String, String)]) -> Result<Labels, Failure> {
+pub fn labels(pairs: &[(String, String)]) -> Result<Labels, Failure> {
     let mut labels = Labels::new();
-    for (key, value) in said {
+    for (key, value) in pairs {
         if labels.insert(key.clone(), value.clone()).is_some() {
             return Err(Failure::usage(format!("the label '{key}' is given twice")));
         }
@@ -167,7 +167,7 @@ pub fn labels(said: &[(String, String)]) -> Result<Labels, Failure> {
 
 /// Entries of `after` in the forms of the API: a text that begins with a brace is JSON, any other is an id or
 /// `key:KEY`.
-pub fn parents(said: &[String]) -> Result<Vec<Json>, Failure> {
+pub fn parents(options: &[String]) -> Result<Vec<Json>, Failure> {
     let parent = |text: &String| {
         if text.trim_start().starts_with('{') {
             checked_json("--after", text.as_bytes())
@@ -175,7 +175,7 @@ pub fn parents(said: &[String]) -> Result<Vec<Json>, Failure> {
             Ok(Json::from(text.as_str()))
         }
     };
-    said.iter().map(parent).collect()
+    options.iter().map(parent).collect()
 }
 
 #[cfg(test)]

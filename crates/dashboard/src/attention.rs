@@ -51,11 +51,11 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
     let queues = visit.ask(ListQueues { page: page() }).await?;
     let limits = visit.ask(ListLimits { page: page() }).await?;
     let pools = visit.ask(ListPools { page: page() }).await?;
-    let asked = ListSchedules { owner: None, full: false, page: page() };
-    let schedules = visit.ask(asked).await?;
+    let request = ListSchedules { owner: None, full: false, page: page() };
+    let schedules = visit.ask(request).await?;
     let finished_after = Some(visit.now.minus(FAILED_WITHIN));
-    let asked = ListFailures { finished_after, max: LIST_MAX, ..ListFailures::default() };
-    let failures = visit.ask(asked).await?;
+    let request = ListFailures { finished_after, max: LIST_MAX, ..ListFailures::default() };
+    let failures = visit.ask(request).await?;
     let mut concerns = Vec::new();
     let own = |severity, says| Concern { severity, says, fix: None, link: visit.link("/system") };
     concerns.extend(

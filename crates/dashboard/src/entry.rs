@@ -221,15 +221,15 @@ impl Inner {
     fn login(&self, head: &Parts, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
         // Only a path of this server, whatever the form contains.
         let to = form.get("to").filter(|to| is_own_path(to)).unwrap_or("/");
-        let shown = form.get("token").unwrap_or_default().trim();
-        if !self.door.opens(shown) {
+        let token = form.get("token").unwrap_or_default().trim();
+        if !self.door.opens(token) {
             let mut response = html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
             response.extensions_mut().insert(TokenRefused);
             return response;
         }
         let mut response = moved(to);
         let is_secure = is_over_tls(head);
-        set_cookie(&mut response, &self.door.begins(shown, &head.headers, is_secure, self.now()));
+        set_cookie(&mut response, &self.door.begins(token, &head.headers, is_secure, self.now()));
         response
     }
 

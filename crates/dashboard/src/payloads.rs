@@ -76,16 +76,16 @@ async fn shown_queues(
     queues: impl Iterator<Item = &QueueName>,
 ) -> Result<HashSet<QueueName>, Unanswered> {
     let all: HashSet<&QueueName> = queues.collect();
-    let mut shown = HashSet::new();
+    let mut queues_shown = HashSet::new();
     for queue in all {
         match visit.ask(GetQueue { queue: queue.clone() }).await {
             Ok(view) if view.settings.show_payload => {
-                shown.insert(queue.clone());
+                queues_shown.insert(queue.clone());
             }
             Ok(_) => {}
             Err(Unanswered::Refused(no)) if no.code == Code::QueueNotFound => {}
             Err(stop) => return Err(stop),
         }
     }
-    Ok(shown)
+    Ok(queues_shown)
 }

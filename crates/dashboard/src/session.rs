@@ -51,8 +51,8 @@ impl Door {
     }
 
     /// Whether this is a valid token.
-    pub(crate) fn opens(&self, shown: &str) -> bool {
-        !self.is_locked() || self.tokens.take(shown.as_bytes())
+    pub(crate) fn opens(&self, token: &str) -> bool {
+        !self.is_locked() || self.tokens.take(token.as_bytes())
     }
 
     /// Whether the cookie of a request lets it in.
@@ -101,10 +101,10 @@ fn signature(token: &Secret, end: &str) -> Hmac<Sha256> {
 }
 
 fn is_signed(token: &Secret, value: &str, now: Moment) -> bool {
-    let Some((end, shown)) = value.split_once('.') else { return false };
+    let Some((end, mac)) = value.split_once('.') else { return false };
     let lasts = end.parse().is_ok_and(|end| Moment::from_us(end) > now);
-    let shown = unhex(shown).unwrap_or_default();
-    lasts && signature(token, end).verify_slice(&shown).is_ok()
+    let mac = unhex(mac).unwrap_or_default();
+    lasts && signature(token, end).verify_slice(&mac).is_ok()
 }
 
 /// Browsers send a cookie to every port of a host: servers on one host must not end each other's sessions.

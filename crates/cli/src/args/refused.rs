@@ -29,8 +29,8 @@ pub fn tell() -> ExitCode {
     };
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     if error.kind() == ErrorKind::MissingSubcommand {
-        let mut asked = named(&command, &words).clone();
-        let help = asked.render_help();
+        let mut named_command = named(&command, &words).clone();
+        let help = named_command.render_help();
         if colour::is_wanted(&std::io::stderr()) {
             eprint!("{}", help.ansi());
         } else {
@@ -55,8 +55,8 @@ fn is_plain(word: &str) -> bool {
 }
 
 /// A tip for a command that does not exist.
-pub fn where_to_look(said: &str) -> &'static str {
-    match said {
+pub fn where_to_look(word: &str) -> &'static str {
+    match word {
         "bench" => {
             "measuring is a program of its own: in a clone of Tenure, `cargo run --release --package \
              tenure-lab -- bench`"
@@ -106,11 +106,11 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
 
 /// clap calls names similar that nobody would confuse: those that are not one slip away are removed.
 fn keep_near(error: &mut Error, command: &Command, words: &[OsString]) {
-    let said = |error: &Error, kind| match error.get(kind) {
-        Some(ContextValue::String(said)) => said.trim_start_matches('-').to_owned(),
+    let text_of = |error: &Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.trim_start_matches('-').to_owned(),
         _ => String::new(),
     };
-    let subcommand = said(error, ContextKind::InvalidSubcommand);
+    let subcommand = text_of(error, ContextKind::InvalidSubcommand);
     if error.remove(ContextKind::SuggestedSubcommand).is_some() || !subcommand.is_empty() {
         let names = named(command, words).get_subcommands().map(Command::get_name);
         if let Some(near) = nearest(&subcommand, names) {
@@ -118,12 +118,12 @@ fn keep_near(error: &mut Error, command: &Command, words: &[OsString]) {
             error.insert(ContextKind::SuggestedSubcommand, near);
         }
     }
-    for (given, offered) in [
+    for (refused, offered) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
         (ContextKind::InvalidValue, ContextKind::SuggestedValue),
     ] {
-        let (given, offer) = (said(error, given), said(error, offered));
-        if nearest(&given, [offer.as_str()]).is_none() {
+        let (word, offer) = (text_of(error, refused), text_of(error, offered));
+        if nearest(&word, [offer.as_str()]).is_none() {
             error.remove(offered);
         }
     }
@@ -190,20 +190,20 @@ fn with_dashes(command: &Command, words: &[OsString]) -> Option<String> {
     let is_word = |at: &usize| !words[*at].as_encoded_bytes().starts_with(b"-");
     let mut places = (from..words.len()).filter(is_word);
     let at = places.find(|at| Cli::try_parse_from(with(*at)).is_ok())?;
-    let mut said = vec!["tenure".to_owned(), runner];
+    let mut line = vec!["tenure".to_owned(), runner];
     let mut rest = with(at).into_iter().skip(from);
     while let Some(word) = rest.next() {
         let text = word.to_string_lossy();
         match text.as_ref() {
             "--url" => drop(rest.next()),
             text if text.starts_with("--url=") => {}
-            text => said.push(quoted(text)),
+            text => line.push(quoted(text)),
         }
         if word == "--" {
-            said.extend(rest.by_ref().map(|word| quoted(&word.to_string_lossy())));
+            line.extend(rest.by_ref().map(|word| quoted(&word.to_string_lossy())));
         }
     }
-    Some(said.join(" "))
+    Some(line.join(" "))
 }
 
 #[cfg(test)]

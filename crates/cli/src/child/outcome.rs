@@ -57,9 +57,9 @@ pub fn verdict(path: &Path) -> Result<Option<SettleOutcome>, String> {
     let item =
         decode::settle_item_without_lease(&text).map_err(|no| format!("{no}; {}", no.hint))?;
     let SettleOutcome { resources, limits, push, .. } = item.into();
-    let mut said = SettleOutcome::released();
-    (said.resources, said.limits, said.push) = (resources, limits, push);
-    Ok(Some(said))
+    let mut outcome = SettleOutcome::released();
+    (outcome.resources, outcome.limits, outcome.push) = (resources, limits, push);
+    Ok(Some(outcome))
 }
 
 /// The outcome of a lease whose CMD ended like this, with the end of its stderr.
@@ -111,16 +111,16 @@ fn by_code(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
 }
 
 /// Fills the gaps of the outcome file from CMD's other files, its exit code and its stderr.
-fn filled(mut said: SettleOutcome, how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
-    match &mut said.ending {
-        Ending::Succeeded { result: given @ None } => match result(&files.result) {
-            Ok(result) => *given = result,
+fn filled(mut outcome: SettleOutcome, how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
+    match &mut outcome.ending {
+        Ending::Succeeded { result: field @ None } => match result(&files.result) {
+            Ok(result) => *field = result,
             Err(why) => return SettleOutcome::failed(why),
         },
-        Ending::Failed { error: given, .. } if given.is_empty() => *given = error(how, stderr),
+        Ending::Failed { error: field, .. } if field.is_empty() => *field = error(how, stderr),
         _ => {}
     }
-    said
+    outcome
 }
 
 /// The end of stderr; if that is empty, how it ended.
@@ -185,16 +185,20 @@ pub fn progress(path: &Path) -> Option<Json> {
 
 /// A file that CMD may have written, of at most `most` bytes; `None` if it is not there.
 fn read(path: &Path, most: usize) -> Result<Option<Vec<u8>>, String> {
-    let told = |error: io::Error| error.to_string();
+    let in_words = |error: io::Error| error.to_string();
     // CMD may have put anything there; reading a pipe would never end.
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() => return Err("it is not a file".to_owned()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(told(error)),
+        Err(error) => return Err(in_words(error)),
     }
     let mut bytes = Vec::new();
-    File::open(path).map_err(told)?.take(most as u64 + 1).read_to_end(&mut bytes).map_err(told)?;
+    File::open(path)
+        .map_err(in_words)?
+        .take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(in_words)?;
     if bytes.len() > most {
         return Err(format!("it is longer than {most} bytes"));
     }

@@ -132,13 +132,13 @@ async fn each<O: Operation>(
 /// The answer: for one id the job, for several a list.
 fn show(out: Output, done: &[JobView], one: bool) -> Result<(), Failure> {
     let line = |job: &JobView| {
-        let asked = job.cancel_requested && !job.state.is_finished();
-        let asked = if asked { ", cancel requested" } else { "" };
+        let is_requested = job.cancel_requested && !job.state.is_finished();
+        let note = if is_requested { ", cancel requested" } else { "" };
         let children = job.cancelled_children.map(|n| {
             let stay = count::of(n, "job that waited for it stays", "jobs that waited for it stay");
             format!("; {} {stay} cancelled", grouped(n))
         });
-        format!("{} is {}{asked}{}\n", job.id, job.state, children.unwrap_or_default())
+        format!("{} is {}{note}{}\n", job.id, job.state, children.unwrap_or_default())
     };
     match done {
         [job] if one => out.answer(job, line),

@@ -161,13 +161,13 @@ pub fn named_by(command: &Command, arg: &Arg) -> Option<NamedThing> {
 
 /// A line that asks the same server, with the addressing options of `words`.
 fn addressed(words: &[&str]) -> Vec<std::ffi::OsString> {
-    let said = Cli::command().ignore_errors(true).try_get_matches_from(words).ok();
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok();
     let mut line = vec!["tenure".into()];
     for name in ADDRESSING {
-        let on_line = said
-            .as_ref()
-            .filter(|said| said.value_source(name) == Some(clap::parser::ValueSource::CommandLine));
-        let values = on_line.and_then(|said| said.get_raw(name)).into_iter().flatten();
+        let on_line = matches.as_ref().filter(|matches| {
+            matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine)
+        });
+        let values = on_line.and_then(|matches| matches.get_raw(name)).into_iter().flatten();
         for value in values {
             line.push(format!("--{}", name.replace('_', "-")).into());
             line.push(value.to_owned());

@@ -68,8 +68,8 @@ impl Contact {
 
 /// A client whose waits report that the store is away: for a command that makes no other calls, and goes on with them.
 pub fn telling(client: &Client, url: &str) -> Client {
-    let told = Told { contact: Contact::with(url), failing_since: Mutex::default() };
-    let engine = Telling { engine: client.engine().clone(), told: Arc::new(told) };
+    let state = Told { contact: Contact::with(url), failing_since: Mutex::default() };
+    let engine = Telling { engine: client.engine().clone(), told: Arc::new(state) };
     Client::new(Arc::new(engine), client.namespace().clone())
 }
 
@@ -91,10 +91,10 @@ impl AroundEngine for Telling {
 
     fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
         let call = self.engine.call(namespace, request);
-        let told = self.told.clone();
+        let state = self.told.clone();
         Box::pin(async move {
             let answer = call.await;
-            let mut failing = told.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failing = state.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
             match &answer {
                 Err(
                     error @ CallError::Fault(
@@ -102,11 +102,11 @@ impl AroundEngine for Telling {
                     ),
                 ) => {
                     let since = *failing.get_or_insert_with(Instant::now);
-                    told.contact.lost(error, since.elapsed());
+                    state.contact.lost(error, since.elapsed());
                 }
                 Ok(_) | Err(_) => {
                     *failing = None;
-                    told.contact.found();
+                    state.contact.found();
                 }
             }
             drop(failing);

@@ -49,8 +49,8 @@ struct DoctorReport<'a> {
 
 /// Looks, and prints the findings; something wrong is exit 1.
 pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), Failure> {
-    let said = args.address.as_deref().unwrap_or(&global.url);
-    let url: StoreUrl = said.parse().map_err(|why| {
+    let address = args.address.as_deref().unwrap_or(&global.url);
+    let url: StoreUrl = address.parse().map_err(|why| {
         Failure::usage(format!("doctor: {why}"))
             .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379")
     })?;

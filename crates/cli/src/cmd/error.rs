@@ -15,13 +15,14 @@ macro_rules! page {
 }
 
 /// Prints the page of a code, or lists all codes.
-pub fn run(out: Output, said: Option<&str>) -> Result<(), Failure> {
-    let Some(said) = said else {
+pub fn run(out: Output, code_text: Option<&str>) -> Result<(), Failure> {
+    let Some(code_text) = code_text else {
         let all: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
         return out.answer(&all, |_| list());
     };
     // As a program shows it, or as a person repeats it.
-    let text = said.trim().trim_start_matches("urn:tenure:error:").to_lowercase().replace('-', "_");
+    let text =
+        code_text.trim().trim_start_matches("urn:tenure:error:").to_lowercase().replace('-', "_");
     match text.parse::<Code>() {
         Ok(code) => out.answer(page(code), plain),
         Err(()) => Err(unknown(&text)),

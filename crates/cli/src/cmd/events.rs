@@ -15,14 +15,14 @@ use crate::output::{Output, hint, printable, tell};
 pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), Failure> {
     let begin = if args.follow { EventsSince::Now } else { EventsSince::First };
     let mut events = client.events_since(args.since.unwrap_or(begin), args.filter());
-    let mut shown = 0;
+    let mut printed = 0;
     loop {
-        let told = if args.follow { events.next().await? } else { events.next_now().await? };
-        match told {
+        let next = if args.follow { events.next().await? } else { events.next_now().await? };
+        match next {
             Some(Told::Event(event)) => {
                 out.line(&*event, line)?;
-                shown += 1;
-                if args.max == Some(shown) {
+                printed += 1;
+                if args.max == Some(printed) {
                     if !out.json {
                         hint(&format!("there may be more: continue with --since {}", event.id));
                     }

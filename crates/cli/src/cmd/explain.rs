@@ -38,10 +38,10 @@ pub fn told(explained: &Explained, now: Moment) -> String {
 fn fitted(text: &str) -> String {
     let Some(width) = width::of_stdout() else { return text.to_owned() };
     let fitted = |line: &str| {
-        let said = line.trim_start();
-        let margin = &line[..line.len() - said.len()];
+        let words = line.trim_start();
+        let margin = &line[..line.len() - words.len()];
         let hang = format!("{margin}  ");
-        format!("{margin}{}\n", wrapped(said, width - margin.len().min(width), &hang))
+        format!("{margin}{}\n", wrapped(words, width - margin.len().min(width), &hang))
     };
     text.lines().map(fitted).collect()
 }

@@ -14,8 +14,8 @@ use crate::output::table::{Table, when};
 pub async fn run(client: &Client, out: Output, args: FailuresArgs) -> Result<(), Failure> {
     let FailuresArgs { queue, kind, finished_after, max } = args;
     let one_queue = queue.is_some();
-    let asked = ListFailures { queue, kind, finished_after, max };
-    let found = client.run(asked).await?;
+    let request = ListFailures { queue, kind, finished_after, max };
+    let found = client.run(request).await?;
     out.answer(&found, |found| people(&found.items, one_queue, super::now()))?;
     if found.partial && !out.json {
         crate::output::hint("only 10,000 failed jobs were read; there are more");

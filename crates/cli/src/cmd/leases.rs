@@ -48,21 +48,21 @@ async fn holders(client: &Client, out: Output, leases: &[LeaseSummary]) -> Holde
 }
 
 /// The one lease of this id: whole, its first letters, or as a table cuts it.
-async fn find(client: &Client, said: &str) -> Result<LeaseSummary, Failure> {
+async fn find(client: &Client, text: &str) -> Result<LeaseSummary, Failure> {
     let mut found: Option<LeaseSummary> = None;
     let mut cursor = None;
     loop {
         let page = Page { max: LIST_MAX, cursor };
         let listed = client.run(ListLeases { page, ..ListLeases::default() }).await?;
         for lease in listed.items {
-            if lease.lease == said {
+            if lease.lease == text {
                 return Ok(lease);
             }
-            if !is_meant(&lease.lease, said) {
+            if !is_meant(&lease.lease, text) {
                 continue;
             }
             if found.replace(lease).is_some() {
-                return Err(Failure::usage(format!("several leases match '{said}'")).hint(
+                return Err(Failure::usage(format!("several leases match '{text}'")).hint(
                     "give more letters of the id, or the whole id (`tenure --json leases`)",
                 ));
             }
@@ -73,13 +73,13 @@ async fn find(client: &Client, said: &str) -> Result<LeaseSummary, Failure> {
         }
     }
     found.ok_or_else(|| {
-        Failure::new(NO, format!("there is no lease '{said}'"))
+        Failure::new(NO, format!("there is no lease '{text}'"))
             .hint("it may have ended; `tenure leases` lists the live leases")
     })
 }
 
-fn is_meant(lease: &str, said: &str) -> bool {
-    let (begin, end) = said.split_once(CUT).unwrap_or((said, ""));
+fn is_meant(lease: &str, text: &str) -> bool {
+    let (begin, end) = text.split_once(CUT).unwrap_or((text, ""));
     !begin.is_empty() && lease.starts_with(begin) && lease.ends_with(end)
 }
 

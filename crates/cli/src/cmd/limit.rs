@@ -185,9 +185,9 @@ fn people(limit: &LimitView, holders: &Holders, now: Moment) -> String {
             ]);
         }
         text.push_str(&format!("\n{}", table.render("")));
-        let shown = limit.line.len() as u64;
-        if limit.waiting > shown {
-            text.push_str(&format!("… and {} more\n", limit.waiting - shown));
+        let listed = limit.line.len() as u64;
+        if limit.waiting > listed {
+            text.push_str(&format!("… and {} more\n", limit.waiting - listed));
         }
     }
     text

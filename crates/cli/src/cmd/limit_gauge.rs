@@ -19,21 +19,21 @@ pub fn setting(args: &GaugeArgs) -> Result<Patch<Box<Gauge>>, Failure> {
     match (args.gauge.as_deref(), args.gauge_scrapyd.as_deref()) {
         (None, None) => return Ok(Patch::Keep),
         (Some("none"), _) => return Ok(Patch::Reset),
-        (Some(said), _) => {
-            gauge.insert("url".to_owned(), json!(address(said)?));
+        (Some(text), _) => {
+            gauge.insert("url".to_owned(), json!(address(text)?));
             gauge.insert("count".to_owned(), json!(args.gauge_count));
         }
-        (None, Some(said)) => drop(gauge.insert("scrapyd".to_owned(), json!(address(said)?))),
+        (None, Some(text)) => drop(gauge.insert("scrapyd".to_owned(), json!(address(text)?))),
     }
-    for (name, said) in [
+    for (name, text) in [
         ("project", &args.gauge_project),
         ("every", &args.gauge_every),
         ("lag", &args.gauge_lag),
         ("stale", &args.gauge_stale),
         ("on_stale", &args.gauge_on_stale),
     ] {
-        if let Some(said) = said {
-            gauge.insert(name.to_owned(), json!(said));
+        if let Some(text) = text {
+            gauge.insert(name.to_owned(), json!(text));
         }
     }
     decode::gauge(&Value::Object(gauge).to_string())

@@ -164,8 +164,8 @@ async fn run(
     if !leaves {
         running.end_the_rest(|| held.map(Held::hard_limit)).await?;
     }
-    let (how, told) = match ended {
-        Ok(Attended::Ended(how, told)) => (how, told),
+    let (how, forwarded) = match ended {
+        Ok(Attended::Ended(how, forwarded)) => (how, forwarded),
         other => {
             // The guard goes last.
             drop(environment);
@@ -176,10 +176,10 @@ async fn run(
             });
         }
     };
-    let end = LeaseEnd::after(how, told, &environment);
+    let end = LeaseEnd::after(how, forwarded, &environment);
     drop(environment);
     running.let_go();
-    let code = told.map_or(how.exit_code(), |signal| by_signal(signal as i32));
+    let code = forwarded.map_or(how.exit_code(), |signal| by_signal(signal as i32));
     Ok(CmdRan { code, end })
 }
 
@@ -196,7 +196,7 @@ async fn attend(
     mut terminal: Option<&mut Terminal>,
     signals: &mut Signals,
 ) -> Result<Attended, Failure> {
-    let mut told = None;
+    let mut forwarded = None;
     loop {
         let stopped = async {
             match held {
@@ -216,7 +216,7 @@ async fn attend(
                 if running.is_overdue() {
                     return Ok(Attended::Lost);
                 }
-                return Ok(Attended::Ended(how, told));
+                return Ok(Attended::Ended(how, forwarded));
             }
             _ = stopped => {
                 running.stop(GRACE, || held.map(Held::hard_limit)).await?;
@@ -224,7 +224,7 @@ async fn attend(
             }
             signal = signals.next() => {
                 // The first one decides how this process ends; all are forwarded.
-                told.get_or_insert(signal);
+                forwarded.get_or_insert(signal);
                 running.signal(signal);
             }
             () = follow => {}

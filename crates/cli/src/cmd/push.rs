@@ -167,7 +167,7 @@ fn job(
 ) -> Result<NewJob, Failure> {
     let needs = json_args::needs(&say.needs)?;
     let labels = json_args::labels(&say.labels)?;
-    let said = JobSaid {
+    let fields = JobSaid {
         id: id.as_ref(),
         queue,
         kind: say.kind.as_deref(),
@@ -187,7 +187,7 @@ fn job(
         on_parent_failure: kin.on_parent_failure.map(OnParentFailure::from),
         flow: kin.flow.as_ref(),
     };
-    let text = Json::of(&said).map_err(Failure::bug)?;
+    let text = Json::of(&fields).map_err(Failure::bug)?;
     let job = decode::push_line(text.text().as_bytes());
     let mut job = job.map_err(|no| json_args::usage("push", &no))?;
     // A malformed one counts as none: a bad variable may not keep a push from being stored.

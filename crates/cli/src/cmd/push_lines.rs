@@ -197,7 +197,7 @@ async fn push(
     batch: Batch,
     answers: &mut Answers,
 ) -> Result<(), Failure> {
-    let mut told: Vec<Numbered<Result<PushedId, Refusal>>> = Vec::new();
+    let mut replies: Vec<Numbered<Result<PushedId, Refusal>>> = Vec::new();
     let mut jobs = Vec::with_capacity(batch.lines.len());
     let mut made = HashSet::new();
     for (number, line) in batch.lines {
@@ -210,17 +210,17 @@ async fn push(
                 }
                 jobs.push((number, job));
             }
-            Err(no) => told.push((number, Err(no))),
+            Err(no) => replies.push((number, Err(no))),
         }
     }
-    let ended = store_all(client, jobs, &mut told, &mut answers.without_workers).await;
-    told.sort_by_key(|(number, _)| *number);
-    let stored = told.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+    let ended = store_all(client, jobs, &mut replies, &mut answers.without_workers).await;
+    replies.sort_by_key(|(number, _)| *number);
+    let stored = replies.iter().filter_map(|(_, answer)| answer.as_ref().ok());
     // An id that was made here exists already if its batch was sent twice: that is no other's job.
     for id in stored.filter(|id| id.duplicate && !made.contains(&id.id)) {
         *(if id.replaced { &mut answers.replaced } else { &mut answers.kept }) += 1;
     }
-    answers.tell(told)?;
+    answers.tell(replies)?;
     answers.bar.inc(batch.bytes);
     ended
 }
@@ -231,7 +231,7 @@ async fn push(
 async fn store_all(
     client: &Client,
     mut jobs: Vec<Numbered<NewJob>>,
-    told: &mut Vec<Numbered<Result<PushedId, Refusal>>>,
+    replies: &mut Vec<Numbered<Result<PushedId, Refusal>>>,
     without_workers: &mut BTreeSet<QueueName>,
 ) -> Result<(), Failure> {
     let mut most = ITEMS_MAX;
@@ -244,7 +244,7 @@ async fn store_all(
                     if id.workers == Some(0) {
                         without_workers.insert(job.queue);
                     }
-                    told.push((number, Ok(id)));
+                    replies.push((number, Ok(id)));
                 }
                 most = (most * 2).min(ITEMS_MAX);
             }
@@ -261,7 +261,7 @@ async fn store_all(
                 if take == 1 || named.is_some() {
                     let at = if take == 1 { 0 } else { named.unwrap_or(0) };
                     let (number, _) = jobs.remove(at);
-                    told.push((number, Err(*no)));
+                    replies.push((number, Err(*no)));
                     most = if at > 0 { at } else { (take / 2).max(1) };
                 } else {
                     most = (take / 2).max(1);
@@ -320,9 +320,9 @@ impl Answers {
     }
 
     /// Writes the answers to some lines.
-    fn tell(&mut self, told: Vec<Numbered<Result<PushedId, Refusal>>>) -> Result<(), Failure> {
+    fn tell(&mut self, replies: Vec<Numbered<Result<PushedId, Refusal>>>) -> Result<(), Failure> {
         let mut text = String::new();
-        for (line, answer) in told {
+        for (line, answer) in replies {
             let answer = match answer {
                 Ok(PushedId { id, duplicate, .. }) => {
                     self.good += 1;

@@ -67,27 +67,27 @@ fn through_body(queue: &QueueName, field: &str, text: &str) -> Result<PatchQueue
         .map_err(|no| json_args::usage(&what, &no))
 }
 
-fn needs(said: &[String]) -> Result<Patch<Vec<Need>>, Failure> {
-    match said {
+fn needs(options: &[String]) -> Result<Patch<Vec<Need>>, Failure> {
+    match options {
         [] => Ok(Patch::Keep),
         [none] if none == "none" => Ok(Patch::Reset),
         some => json_args::needs(some).map(Patch::Set),
     }
 }
 
-fn retry(said: Option<&str>, queue: &QueueName) -> Result<Patch<Retry>, Failure> {
-    match said {
+fn retry(option: Option<&str>, queue: &QueueName) -> Result<Patch<Retry>, Failure> {
+    match option {
         None => Ok(Patch::Keep),
         Some("none") => Ok(Patch::Reset),
-        said => {
-            let retry = json_args::retry(said)?.unwrap_or_default();
+        option => {
+            let retry = json_args::retry(option)?.unwrap_or_default();
             Ok(through_body(queue, "retry", retry.text())?.retry)
         }
     }
 }
 
-fn shares(said: &[String], queue: &QueueName) -> Result<Patch<BTreeMap<Group, u32>>, Failure> {
-    match said {
+fn shares(options: &[String], queue: &QueueName) -> Result<Patch<BTreeMap<Group, u32>>, Failure> {
+    match options {
         [] => return Ok(Patch::Keep),
         [none] if none == "none" => return Ok(Patch::Reset),
         [text] if text.trim_start().starts_with('{') => {
@@ -96,7 +96,7 @@ fn shares(said: &[String], queue: &QueueName) -> Result<Patch<BTreeMap<Group, u3
         _ => {}
     }
     let mut map = BTreeMap::new();
-    for text in said {
+    for text in options {
         // A group may contain '=', a number cannot.
         let pair =
             text.rsplit_once('=').and_then(|(group, n)| Some((group, n.parse::<u32>().ok()?)));

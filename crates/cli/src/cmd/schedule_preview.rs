@@ -27,9 +27,9 @@ pub fn run(out: Output, args: &PreviewArgs) -> Result<(), Failure> {
         Some(Start::Now) => now.minus(Span::from_us(1)),
         _ => now,
     };
-    let asked = PreviewAsked { id: args.id.clone(), timing, from: Some(from), count: args.count };
-    let preview = Preview::of(&asked, now).map_err(wrong_usage)?;
-    out.answer(&preview, |preview| moments(&preview.next, &asked.timing, now))
+    let request = PreviewAsked { id: args.id.clone(), timing, from: Some(from), count: args.count };
+    let preview = Preview::of(&request, now).map_err(wrong_usage)?;
+    out.answer(&preview, |preview| moments(&preview.next, &request.timing, now))
 }
 
 fn wrong_usage(no: Refusal) -> Failure {

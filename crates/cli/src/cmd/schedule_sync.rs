@@ -79,8 +79,8 @@ impl SetItems for Schedules {
     fn check_header(&self, names: &[&str]) -> Result<(), Failure> {
         for needed in [&["id"][..], &["cron", "every"]] {
             if !names.iter().any(|name| needed.contains(name)) {
-                let said = format!("the header has no column '{}'", needed.join("' or '"));
-                return Err(Failure::usage(said)
+                let sentence = format!("the header has no column '{}'", needed.join("' or '"));
+                return Err(Failure::usage(sentence)
                     .hint("begin the file with a header, such as id,every,queue,url"));
             }
         }

@@ -91,8 +91,8 @@ async fn serve(
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let said = place.advertised(&args, listener.local_addr(), tls.is_some()).await?;
-    let opened = place.open(&args, accept_loss, said, tell).await?;
+    let advertised = place.advertised(&args, listener.local_addr(), tls.is_some()).await?;
+    let opened = place.open(&args, accept_loss, advertised, tell).await?;
     // Only now: a reader of this line may call.
     if let Ok(at) = listener.local_addr() {
         logging::listening(scheme, at, format);
@@ -134,16 +134,16 @@ async fn serve(
     let metrics_port = metrics_port.serve(deps.clone());
     let (drain, drained) = watch::channel(false);
     let leaving = opened.shared().cloned();
-    let told = async move {
+    let end = async move {
         let mut drained = drained;
         // The sender is gone: that is an end too.
-        let _ = drained.wait_for(|told| *told).await;
+        let _ = drained.wait_for(|is_draining| *is_draining).await;
         // Others serve the store as soon as this server ends.
         if let Some(store) = leaving {
             tokio::task::spawn_blocking(move || store.close());
         }
     };
-    let served = tenure_server::run(listener, deps, told);
+    let served = tenure_server::run(listener, deps, end);
     let ended = tokio::select! {
         report = served => {
             tracing::info!(answered = report.answered, cut = report.cut, "stopped");

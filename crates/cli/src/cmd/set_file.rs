@@ -73,10 +73,10 @@ pub fn read<S: SetItems>(
 }
 
 /// The format: as the caller names it, otherwise by the suffix, otherwise by the first byte.
-fn format_of(bytes: &[u8], file: &Path, said: Option<Format>) -> Result<Format, Failure> {
+fn format_of(bytes: &[u8], file: &Path, option: Option<Format>) -> Result<Format, Failure> {
     let suffix = file.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
     let begins = bytes.trim_ascii_start().first();
-    match (said, suffix.to_ascii_lowercase().as_str(), begins) {
+    match (option, suffix.to_ascii_lowercase().as_str(), begins) {
         (Some(format), _, _) => Ok(format),
         (None, "csv", _) => Ok(Format::Csv),
         (None, "ndjson" | "jsonl", _) => Ok(Format::Ndjson),

@@ -63,13 +63,13 @@ pub async fn run(out: Output, action: StoreAction, url: &str) -> Result<(), Fail
     };
     // A user who reaches the servers by their Redis has named it already.
     let by_redis = matches!(url.parse(), Ok(StoreUrl::Redis(_)));
-    let said = address.store.as_deref().or(by_redis.then_some(url)).ok_or_else(|| {
+    let text = address.store.as_deref().or(by_redis.then_some(url)).ok_or_else(|| {
         Failure::usage("store: no store is named").hint(
             "name the Redis of the servers: tenure store show --store redis://HOST:6379, or set TENURE_STORE or \
              TENURE_URL",
         )
     })?;
-    let address = redis_of(said)?;
+    let address = redis_of(text)?;
     let shown = address.to_string();
     let store = Arc::new(StoreAdministration::open(address).map_err(unreachable)?);
     // Each call waits for Redis, and a snapshot takes as long as it takes.
@@ -99,9 +99,10 @@ fn act(
             if !store.set(&settings).map_err(unreachable)? {
                 return Err(nobody(address));
             }
-            let said = settings.fields().into_iter().map(|(field, text)| format!("{field} {text}"));
-            let said: Vec<_> = said.collect();
-            out.done(&format!("the store has {} now", said.join(", ")))
+            let changes =
+                settings.fields().into_iter().map(|(field, text)| format!("{field} {text}"));
+            let changes: Vec<_> = changes.collect();
+            out.done(&format!("the store has {} now", changes.join(", ")))
         }
         StoreAction::Compact { timeout, .. } => {
             let Some(compacted) = compacted(store, timeout.std())? else {
@@ -136,15 +137,15 @@ fn compacted(
     store: &Arc<StoreAdministration>,
     timeout: Duration,
 ) -> Result<Option<Compacted>, Failure> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let asking = Arc::clone(store);
     // Where nobody makes a snapshot, this thread is still waiting when the process ends: it is not joined.
     thread::Builder::new()
-        .spawn(move || tell.send(asking.compact(timeout)))
+        .spawn(move || sender.send(asking.compact(timeout)))
         .map_err(|why| Failure::bug(format!("could not start a thread: {why}")))?;
     let begun = Instant::now();
     loop {
-        match told.recv_timeout(LOOK_EVERY) {
+        match receiver.recv_timeout(LOOK_EVERY) {
             Ok(compacted) => return Ok(Some(compacted.map_err(unreachable)?)),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::bug("a call of the store panicked"));

@@ -21,11 +21,11 @@ const SECRET_BYTES_MAX: usize = 4 * 1024;
 
 /// The service to which jobs are posted.
 pub fn service(
-    said: &str,
+    option: &str,
     secret_file: Option<PathBuf>,
     request_timeout: Span,
 ) -> Result<HttpService, Failure> {
-    let destination = destination("--http", said)?;
+    let destination = destination("--http", option)?;
     let secrets = match secret_file {
         Some(path) => {
             let bytes = read_all(&path, SECRET_BYTES_MAX)?;
@@ -41,13 +41,13 @@ pub fn service(
 }
 
 /// The scrapyd that runs jobs.
-pub fn spiders(client: &Client, said: &str, poll_every: Span) -> Result<ScrapydSpiders, Failure> {
-    let destination = destination("--scrapyd", said)?;
+pub fn spiders(client: &Client, text: &str, poll_every: Span) -> Result<ScrapydSpiders, Failure> {
+    let destination = destination("--scrapyd", text)?;
     Ok(ScrapydSpiders::new(client.clone(), destination, poll_every.std()))
 }
 
-fn destination(option: &str, said: &str) -> Result<Destination, Failure> {
-    let text = address(said)?;
+fn destination(option: &str, option_text: &str) -> Result<Destination, Failure> {
+    let text = address(option_text)?;
     Destination::parse(&text).map_err(|bad| Failure::usage(format!("{option}: {bad}")))
 }
 

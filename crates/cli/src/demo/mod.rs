@@ -126,8 +126,8 @@ async fn show(out: Output, args: &DemoArgs, place: &DemoPlace) -> Result<(), Fai
     show.end();
     let Played { held, most, away, meanwhile } = played?;
     let seconds = begun.elapsed().as_secs_f64();
-    let told = stage.told(held, most).await?;
-    let verdict = verdict::judge(&crawl::pages(), &stage.site.seen(), &told);
+    let records = stage.told(held, most).await?;
+    let verdict = verdict::judge(&crawl::pages(), &stage.site.seen(), &records);
     let server_away_ms = away.as_secs_f64() * 1_000.0;
     let servers = stage.servers.count();
     let answer = DemoAnswer {
@@ -330,11 +330,11 @@ impl Stage {
         for worker in &mut self.workers {
             worker.finish(FINISH_MAX).await;
         }
-        let mut told =
+        let mut records =
             DemoRecords { held, most, killed: worker_name(VICTIM), ..DemoRecords::default() };
         while let Ok(Some(line)) = timeout(FINISH_MAX, self.said.recv()).await {
             if let Some(one) = Accepted::read(&line) {
-                told.accepted.entry(one.page).or_default().insert(one.fetch);
+                records.accepted.entry(one.page).or_default().insert(one.fetch);
             }
         }
         let jobs = look::all_succeeded(&self.client, &self.words).await?;
@@ -342,9 +342,9 @@ impl Stage {
             let got: Got = serde_json::from_str(job.result.as_ref()?.text()).ok()?;
             Some((job.id.to_string(), got.fetch))
         };
-        told.results = jobs.iter().filter_map(result).collect::<BTreeMap<_, _>>();
-        told.faults = self.client.run(Audit::default()).await?.faults;
-        Ok(told)
+        records.results = jobs.iter().filter_map(result).collect::<BTreeMap<_, _>>();
+        records.faults = self.client.run(Audit::default()).await?.faults;
+        Ok(records)
     }
 }
 

@@ -84,14 +84,14 @@ pub struct DemoVerdict {
 }
 
 /// Compares the site's counts with the records.
-pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVerdict {
+pub fn judge(pages: &[CrawlPage], witness: &Witness, records: &DemoRecords) -> DemoVerdict {
     let answered =
-        |page: &&CrawlPage| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
+        |page: &&CrawlPage| witness.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
     let unanswered = pages.len() - pages.iter().filter(answered).count();
-    let lost: Vec<_> = pages.iter().filter(|p| !told.results.contains_key(&p.page)).collect();
-    let twice = accepted_twice(told);
-    let at_once = seen.fetched_at_once();
-    let (host, account) = (told.most.host, told.most.account.into());
+    let lost: Vec<_> = pages.iter().filter(|p| !records.results.contains_key(&p.page)).collect();
+    let twice = accepted_twice(records);
+    let at_once = witness.fetched_at_once();
+    let (host, account) = (records.most.host, records.most.account.into());
     let count = |name, label, site: usize, tenure: usize| {
         Count::new(name, label, site as u64, tenure as u64, 0)
     };
@@ -99,41 +99,43 @@ pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVer
         Count::new(
             "most at once on one host",
             "requests at once to one host",
-            seen.most_on_a_host().into(),
+            witness.most_on_a_host().into(),
             host,
             PER_HOST.into(),
         ),
         Count::new(
             "most at once with one account",
             "requests at once with one account",
-            seen.most_with_an_account().into(),
+            witness.most_with_an_account().into(),
             account,
             PER_ACCOUNT.into(),
         ),
         count("lost", "pages lost", unanswered, lost.len()),
         count("doubled", "pages done by two at once", at_once.len(), twice.len()),
     ];
-    let again = seen.served_again();
+    let again = witness.served_again();
     let by_the_killed = |page: &String| {
-        let answers = &seen.pages[page].answers;
-        answers.iter().any(|a| a.worker == told.killed && told.results.get(page) != Some(&a.fetch))
+        let answers = &witness.pages[page].answers;
+        answers
+            .iter()
+            .any(|a| a.worker == records.killed && records.results.get(page) != Some(&a.fetch))
     };
     let (taken_back, fetched_again) = again.into_iter().partition(by_the_killed);
     DemoVerdict {
-        ok: counts.iter().all(|count| count.holds) && told.faults.is_empty(),
+        ok: counts.iter().all(|count| count.holds) && records.faults.is_empty(),
         counts,
         taken_back,
         fetched_again,
-        held_by_the_killed: told.held.clone(),
-        asked_with_the_banned: seen.banned.values().sum(),
-        faults: told.faults.clone(),
+        held_by_the_killed: records.held.clone(),
+        asked_with_the_banned: witness.banned.values().sum(),
+        faults: records.faults.clone(),
     }
 }
 
 /// Pages with two different accepted fetches: by the records of the workers, and by the job's current result.
-fn accepted_twice(told: &DemoRecords) -> Vec<String> {
-    let mut accepted = told.accepted.clone();
-    for (page, fetch) in &told.results {
+fn accepted_twice(records: &DemoRecords) -> Vec<String> {
+    let mut accepted = records.accepted.clone();
+    for (page, fetch) in &records.results {
         accepted.entry(page.clone()).or_default().insert(*fetch);
     }
     accepted.into_iter().filter(|(_, all)| all.len() > 1).map(|(page, _)| page).collect()
@@ -162,10 +164,10 @@ impl DemoVerdict {
         }
         let painted = |line: &str| {
             let end = [(HOLDS, AnsiColor::Green), (BROKEN, AnsiColor::Red)];
-            let said = end.into_iter().find_map(|(word, colour)| {
+            let coloured = end.into_iter().find_map(|(word, colour)| {
                 Some(format!("{}{}", line.strip_suffix(word)?, paint(word, colour)))
             });
-            said.unwrap_or_else(|| line.to_owned()) + "\n"
+            coloured.unwrap_or_else(|| line.to_owned()) + "\n"
         };
         let table: String = table.render("nothing was counted").lines().map(painted).collect();
         let mut paragraphs = vec![
@@ -201,11 +203,11 @@ impl DemoVerdict {
         if !self.fetched_again.is_empty() {
             story.push(format!("Fetched again for other reasons: {}.", list(&self.fetched_again)));
         }
-        let asked = u64::from(self.asked_with_the_banned);
+        let requests = u64::from(self.asked_with_the_banned);
         story.push(format!(
             "The site banned an account in the middle. It refused {} with it; then its worker told \
              Tenure, and no worker got that account again.",
-            counted(asked, "request", "requests")
+            counted(requests, "request", "requests")
         ));
         story.push(match self.faults.as_slice() {
             [] => "Tenure's own audit found nothing wrong.".to_owned(),

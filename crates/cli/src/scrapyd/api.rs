@@ -232,8 +232,8 @@ impl ScrapydApi {
         match body.get("status").and_then(Value::as_str) {
             Some("ok") => Ok(body),
             Some("error") => {
-                let said = body.get("message").and_then(Value::as_str).unwrap_or("error");
-                let line = said.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+                let message = body.get("message").and_then(Value::as_str).unwrap_or("error");
+                let line = message.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
                 let said = self.destination.redact(&line).chars().take(SHOWN_CHARS).collect();
                 Err(ScrapydError::Refused { call, said })
             }

@@ -38,9 +38,9 @@ impl LogEnd {
         let mut reason = None;
         for line in text.lines() {
             if let Some((_, after)) = line.rsplit_once(CLOSED)
-                && let Some(said) = after.trim_end().strip_suffix(')')
+                && let Some(word) = after.trim_end().strip_suffix(')')
             {
-                reason = Some(said.to_owned());
+                reason = Some(word.to_owned());
             }
         }
         let last_line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();

@@ -62,9 +62,9 @@ impl SpiderRun<'_> {
 
     /// Whether another lease holds the job by now.
     async fn is_somebody_elses(&self) -> bool {
-        let asked = self.client.get_job(JobRef::Id(self.job.id().clone()));
+        let reply = self.client.get_job(JobRef::Id(self.job.id().clone()));
         let left = self.job.hard_limit().saturating_duration_since(Instant::now());
-        match timeout(ASK_MAX.min(left / ASK_PART), asked).await {
+        match timeout(ASK_MAX.min(left / ASK_PART), reply).await {
             Ok(Ok(job)) => job.lease.is_some_and(|lease| lease != self.job.lease_id()),
             Ok(Err(_)) | Err(_) => false,
         }

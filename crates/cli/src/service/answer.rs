@@ -184,11 +184,11 @@ fn pausing(wait: Span, headers: &HeaderMap, held: &[LimitName]) -> Verdicts {
 
 /// Where a redirect leads, as far as it may be shown: neither a login nor a query.
 fn location(headers: &HeaderMap) -> Option<String> {
-    let said = headers.get(LOCATION)?.to_str().ok()?;
-    let shown = match GaugeAddress::parse(said) {
+    let header = headers.get(LOCATION)?.to_str().ok()?;
+    let shown = match GaugeAddress::parse(header) {
         Ok(address) => address.to_string(),
-        Err(_) if said.starts_with('/') && !said.starts_with("//") => {
-            said.split(['?', '#']).next().unwrap_or_default().to_owned()
+        Err(_) if header.starts_with('/') && !header.starts_with("//") => {
+            header.split(['?', '#']).next().unwrap_or_default().to_owned()
         }
         Err(_) => return None,
     };

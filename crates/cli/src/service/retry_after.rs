@@ -24,15 +24,15 @@ pub enum RetryAfter {
 
 /// Reads the headers of an answer that came at `now`.
 pub fn read(headers: &HeaderMap, now: SystemTime) -> RetryAfter {
-    let Some(said) = headers.get(RETRY_AFTER) else { return RetryAfter::Absent };
-    let Ok(said) = said.to_str().map(str::trim) else { return RetryAfter::Unreadable };
-    let wait = if !said.is_empty() && said.bytes().all(|c| c.is_ascii_digit()) {
+    let Some(value) = headers.get(RETRY_AFTER) else { return RetryAfter::Absent };
+    let Ok(value) = value.to_str().map(str::trim) else { return RetryAfter::Unreadable };
+    let wait = if !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()) {
         // A number beyond all bounds is the longest wait.
-        Duration::from_secs(said.parse().unwrap_or(u64::from(u32::MAX)))
+        Duration::from_secs(value.parse().unwrap_or(u64::from(u32::MAX)))
     } else {
-        let Ok(at) = httpdate::parse_http_date(said) else { return RetryAfter::Unreadable };
-        let asked = headers.get(DATE).and_then(date).unwrap_or(now);
-        at.duration_since(asked).unwrap_or_default()
+        let Ok(at) = httpdate::parse_http_date(value) else { return RetryAfter::Unreadable };
+        let sent = headers.get(DATE).and_then(date).unwrap_or(now);
+        at.duration_since(sent).unwrap_or_default()
     };
     let us = u64::try_from(wait.as_micros()).unwrap_or(SPAN_US_MAX).min(SPAN_US_MAX);
     RetryAfter::Wait(Span::from_us(us).max(LEAST))

@@ -116,7 +116,7 @@ impl Layers {
     /// A key of the file is not one of the command's, or its value has the wrong form.
     pub fn of(
         command: &Command,
-        said: &ArgMatches,
+        matches: &ArgMatches,
         file: Option<&SettingsFile>,
         variables: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Failure> {
@@ -135,7 +135,7 @@ impl Layers {
         only_known(table, &format!("[{name}]"), &known)?;
         let mut laid = BTreeMap::new();
         for arg in settings {
-            if says(said, arg) || excluded(command, arg, said) {
+            if says(matches, arg) || excluded(command, arg, matches) {
                 continue;
             }
             let found = match variables(&variable(arg)).filter(|value| !value.is_empty()) {
@@ -258,12 +258,12 @@ fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f FileTab
 }
 
 /// Whether the command line itself has the option.
-fn says(said: &ArgMatches, arg: &Arg) -> bool {
-    said.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+fn says(matches: &ArgMatches, arg: &Arg) -> bool {
+    matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
 }
 
 /// Whether the command line has an option that conflicts with this one.
-fn excluded(command: &Command, arg: &Arg, said: &ArgMatches) -> bool {
+fn excluded(command: &Command, arg: &Arg, matches: &ArgMatches) -> bool {
     let refuses = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|found| found.get_id() == other.get_id())
     };
@@ -273,7 +273,7 @@ fn excluded(command: &Command, arg: &Arg, said: &ArgMatches) -> bool {
             !group.clone().is_multiple() && has(one) && has(other)
         })
     };
-    command.get_arguments().filter(|other| says(said, other)).any(|other| {
+    command.get_arguments().filter(|other| says(matches, other)).any(|other| {
         other.get_id() != arg.get_id()
             && (refuses(arg, other) || refuses(other, arg) || alternatives(arg, other))
     })

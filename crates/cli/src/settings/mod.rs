@@ -194,17 +194,17 @@ pub fn of_words(words: Vec<OsString>) -> Result<Cli, Unread> {
 fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Result<Cli, Unread> {
     let command = Cli::command();
     // Only to see which file is named, and which options the command line itself has; its errors are reported below.
-    let said = command.clone().ignore_errors(true).try_get_matches_from(&words).ok();
-    let said = said.as_ref().and_then(ArgMatches::subcommand);
-    let Some((name, said)) = said.filter(|(name, _)| LAYERED.contains(name)) else {
+    let matches = command.clone().ignore_errors(true).try_get_matches_from(&words).ok();
+    let matches = matches.as_ref().and_then(ArgMatches::subcommand);
+    let Some((name, matches)) = matches.filter(|(name, _)| LAYERED.contains(name)) else {
         let read = command.try_get_matches_from(&words).map_err(|_| Unread::Line)?;
         let mut cli = Cli::from_arg_matches(&read).map_err(|_| Unread::Line)?;
         profile::apply(&mut cli, &read)?;
         return Ok(cli);
     };
     let bare = command.find_subcommand(name).cloned().unwrap_or_default();
-    let file = settings_file(name, said)?;
-    let layers = Layers::of(&bare, said, file.as_ref(), variables)?;
+    let file = settings_file(name, matches)?;
+    let layers = Layers::of(&bare, matches, file.as_ref(), variables)?;
     let command = command.mut_subcommand(name, |command| layers.below(command));
     let read = match command.try_get_matches_from(&words) {
         Ok(read) => read,
@@ -220,15 +220,15 @@ fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Res
 }
 
 /// The file that is named by `--config` or its variable; for a server also the one of the machine.
-fn settings_file(name: &str, said: &ArgMatches) -> Result<Option<SettingsFile>, Failure> {
-    let named = said.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
+fn settings_file(name: &str, matches: &ArgMatches) -> Result<Option<SettingsFile>, Failure> {
+    let named = matches.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
     let Some(path) = named else {
         return match name {
             "serve" => SettingsFile::read(Path::new(SERVERS_FILE)),
             _ => Ok(None),
         };
     };
-    let by = match said.value_source("config") {
+    let by = match matches.value_source("config") {
         Some(ValueSource::EnvVariable) => "TENURE_CONFIG",
         _ => "--config",
     };

@@ -101,9 +101,9 @@ fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure
         }
     };
     let Some((name, profile)) = Profile::of(&file, named.as_deref())? else { return Ok(nothing) };
-    let said =
+    let origin_of =
         |id: &str| read.value_source(id).filter(|source| *source != ValueSource::DefaultValue);
-    let own_address = match said("url") {
+    let own_address = match origin_of("url") {
         None => {
             if let Some(url) = &profile.url {
                 cli.global.url.clone_from(url);
@@ -113,7 +113,7 @@ fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure
         Some(source) => {
             // A user who names a profile means its server, and would not see that another one answers.
             if source == ValueSource::EnvVariable
-                && said("profile") == Some(ValueSource::CommandLine)
+                && origin_of("profile") == Some(ValueSource::CommandLine)
             {
                 hint(&format!(
                     "TENURE_URL is set and goes before the address of the profile {name:?}"
@@ -122,7 +122,7 @@ fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure
             profile.url.as_ref() == Some(&cli.global.url)
         }
     };
-    if let (None, Some(namespace)) = (said("namespace"), profile.namespace) {
+    if let (None, Some(namespace)) = (origin_of("namespace"), profile.namespace) {
         cli.global.namespace = namespace;
     }
     // It may name another address than all other commands take.

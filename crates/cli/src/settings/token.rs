@@ -55,12 +55,12 @@ impl TokenSource {
                         .hint("it must print the token on stdout and exit with 0")
                 };
                 let mut child = ran.map_err(|why| failed(&why))?;
-                let said = child.stdout.take().map(text_of).unwrap_or(Ok(String::new()));
+                let output = child.stdout.take().map(text_of).unwrap_or(Ok(String::new()));
                 let ended = child.wait().map_err(|why| failed(&why))?;
                 if !ended.success() {
                     return Err(failed(&ended));
                 }
-                tokens(&said.map_err(|why| failed(&why))?, "what the token command prints")
+                tokens(&output.map_err(|why| failed(&why))?, "what the token command prints")
             }
         }
     }

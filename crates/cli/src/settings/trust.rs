@@ -30,9 +30,9 @@ pub struct ProfileTrust {
 /// # Errors
 /// A certificate is named without its key, or a key without its certificate.
 pub fn choose(global: &Global, profile: ProfileTrust) -> Result<(), Failure> {
-    let given = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
-    let certificate = given(&global.client_cert).or(profile.certificate);
-    let key = given(&global.client_key).or(profile.key);
+    let named = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+    let certificate = named(&global.client_cert).or(profile.certificate);
+    let key = named(&global.client_key).or(profile.key);
     let identity = match (certificate, key) {
         (None, None) => None,
         (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
@@ -45,6 +45,6 @@ pub fn choose(global: &Global, profile: ProfileTrust) -> Result<(), Failure> {
                 .hint("name both: --client-cert and --client-key, or their variables"));
         }
     };
-    let _ = CHOSEN.set(Trust { ca: given(&global.ca).or(profile.ca), identity });
+    let _ = CHOSEN.set(Trust { ca: named(&global.ca).or(profile.ca), identity });
     Ok(())
 }

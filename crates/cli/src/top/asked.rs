@@ -75,13 +75,13 @@ pub async fn ask(
             Content::Jobs(held.chain(line).collect())
         }
         View::Pool(pool) => {
-            let asked = ListLeases { pool: Some(pool), page: page(), ..ListLeases::default() };
-            Content::Jobs(leases(client.run(asked).await?))
+            let request = ListLeases { pool: Some(pool), page: page(), ..ListLeases::default() };
+            Content::Jobs(leases(client.run(request).await?))
         }
         View::Worker(worker) => {
             let worker = Some(worker.to_string());
-            let asked = ListLeases { worker, page: page(), ..ListLeases::default() };
-            Content::Jobs(leases(client.run(asked).await?))
+            let request = ListLeases { worker, page: page(), ..ListLeases::default() };
+            Content::Jobs(leases(client.run(request).await?))
         }
         View::Job(job) => {
             let explained = client.run(ExplainJob { job: JobRef::Id(job) }).await?;

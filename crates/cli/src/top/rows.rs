@@ -297,9 +297,9 @@ fn job_part(holder: &str) -> &'static str {
 fn explained(text: &str, width: usize) -> Vec<ScreenRow> {
     // Each line can be selected, which is how a long explanation is scrolled.
     let fitted = |(at, line): (usize, &str)| {
-        let said = line.trim_start();
-        let margin = &line[..line.len() - said.len()];
-        wrapped(&printable(said), width.saturating_sub(margin.len() + 2), "  ")
+        let words = line.trim_start();
+        let margin = &line[..line.len() - words.len()];
+        wrapped(&printable(words), width.saturating_sub(margin.len() + 2), "  ")
             .lines()
             .enumerate()
             .map(|(part, line)| ScreenRow {

@@ -79,13 +79,13 @@ async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Unanswe
     let mut found: Vec<Event> = Vec::new();
     // Each call returns at most a thousand matching events, so ten calls are enough.
     for _ in 0..EVENTS_SCAN_MAX / LIST_MAX {
-        let asked = ReadEvents {
+        let request = ReadEvents {
             since: EventsSince::Id(since),
             filter: filter.clone(),
             max: LIST_MAX,
             ..ReadEvents::default()
         };
-        let read = visit.ask(asked).await?;
+        let read = visit.ask(request).await?;
         let is_all = read.items.len() < LIST_MAX;
         found.extend(read.items);
         found.drain(..found.len().saturating_sub(LIST_DEFAULT));

@@ -50,8 +50,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     if !queue.is_empty() {
         query.push(("queue", queue));
     }
-    let asked = ListFailures { finished_after, ..decode::list_failures(&query)? };
-    let found = visit.ask(asked).await?;
+    let request = ListFailures { finished_after, ..decode::list_failures(&query)? };
+    let found = visit.ask(request).await?;
     let newest: Vec<_> = found.items.iter().map(|group| (&group.job, &group.queue)).collect();
     let lines = PayloadLines::named(visit, &newest).await?;
     let tab = |word: &str, label: String| {

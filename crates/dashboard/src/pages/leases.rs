@@ -55,8 +55,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut query = kept.clone();
     query.push(("max", &max));
     query.extend(visit.query.get("cursor").map(|cursor| ("cursor", cursor)));
-    let asked: ListLeases = decode::list_leases(&query)?;
-    let list = visit.ask(asked).await?;
+    let request: ListLeases = decode::list_leases(&query)?;
+    let list = visit.ask(request).await?;
     let options: Vec<String> =
         kept.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect();
     let mut words = vec!["leases"];

@@ -79,8 +79,8 @@ impl Sort {
 
     /// The order that the visit asks for; by name without a valid one.
     fn of(visit: &Visit) -> Self {
-        let asked = visit.query.get("sort");
-        Sort::ALL.into_iter().find(|sort| asked == Some(sort.word())).unwrap_or(Sort::Name)
+        let column = visit.query.get("sort");
+        Sort::ALL.into_iter().find(|sort| column == Some(sort.word())).unwrap_or(Sort::Name)
     }
 
     /// The most and the oldest first; equal ones by name.

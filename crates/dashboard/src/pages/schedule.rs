@@ -70,10 +70,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let one = visit.ask(GetSchedule { schedule: schedule.clone() }).await?;
     let filter = JobFilter { schedule: Some(schedule), ..JobFilter::default() };
     let page = Page { max: MADE_SHOWN, cursor: None };
-    let asked = ListJobs { filter, page, full: true };
+    let request = ListJobs { filter, page, full: true };
     // To find no job of this schedule, the store would look at many jobs of others.
     let made = if one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
-        jobs::first_found(visit, asked).await?
+        jobs::first_found(visit, request).await?
     } else {
         Listed { items: Vec::new(), next: None, partial: false }
     };

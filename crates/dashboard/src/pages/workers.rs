@@ -41,8 +41,9 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let list = visit.ask(ListWorkers { page: Page { max: LIST_DEFAULT, cursor } }).await?;
-    let asked = ListLeases { page: Page { max: LIST_MAX, cursor: None }, ..ListLeases::default() };
-    let leases = visit.ask(asked).await?;
+    let request =
+        ListLeases { page: Page { max: LIST_MAX, cursor: None }, ..ListLeases::default() };
+    let leases = visit.ask(request).await?;
     let mut held: BTreeMap<&str, Vec<&LeaseSummary>> = BTreeMap::new();
     for lease in &leases.items {
         held.entry(&lease.holder).or_default().push(lease);

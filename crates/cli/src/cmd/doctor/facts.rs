@@ -9,14 +9,14 @@ pub type RedisReply = Result<String, String>;
 pub const SETTINGS: [&str; 2] = ["appendfsync", "no-appendfsync-on-rewrite"];
 
 /// The value of a line.
-pub fn value<'a>(told: &'a RedisReply, name: &str) -> Option<&'a str> {
-    let lines = told.as_ref().ok()?.lines();
+pub fn value<'a>(reply: &'a RedisReply, name: &str) -> Option<&'a str> {
+    let lines = reply.as_ref().ok()?.lines();
     lines.filter_map(|line| line.split_once(':')).find(|(key, _)| *key == name).map(|(_, v)| v)
 }
 
 /// The number in a line.
-pub fn number(told: &RedisReply, name: &str) -> Option<u64> {
-    value(told, name)?.parse().ok()
+pub fn number(reply: &RedisReply, name: &str) -> Option<u64> {
+    value(reply, name)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -350,11 +350,11 @@ fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Ve
     };
     let verdict = |name: &'static str| {
         let all: Vec<_> = found.iter().filter(|one| check(one) == name).collect();
-        let said = || several(all.iter().map(|one| one.sentence.clone()));
+        let sentences = || several(all.iter().map(|one| one.sentence.clone()));
         // The most urgent is first.
         match all.first() {
-            Some(first) if first.severity.needs_somebody() => look(said(), &first.fix),
-            Some(_) => ok(said()),
+            Some(first) if first.severity.needs_somebody() => look(sentences(), &first.fix),
+            Some(_) => ok(sentences()),
             None => ok(well(name, standing)),
         }
     };
@@ -363,7 +363,7 @@ fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Ve
 
 /// The sentence of a check that found nothing.
 fn well(check: &str, standing: &NamespaceReplies) -> String {
-    let said = match check {
+    let sentence = match check {
         "workers" => "every queue with waiting jobs has a worker, or is paused",
         "queues" => "no queue is full, or paused while jobs wait",
         "limits" => "no limit is closed or stands still while something waits for it",
@@ -380,7 +380,7 @@ fn well(check: &str, standing: &NamespaceReplies) -> String {
             );
         }
     };
-    said.to_owned()
+    sentence.to_owned()
 }
 
 /// The first of them, and how many more there are.

@@ -27,14 +27,14 @@ const FAR_BEHIND: u64 = 20_000;
 pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     let topology = address.topology().clone();
     let start = start_one(&address.to_string());
-    let asked = spawn_blocking(move || {
+    let reply = spawn_blocking(move || {
         let store = StoreAdministration::open(address)?;
         let shown = store.show()?;
         Ok::<_, StoreError>((shown, store.told(&SETTINGS)))
     });
-    let asked =
-        asked.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
-    let (shown, [info, settings]) = asked.map_err(unreachable)?;
+    let reply =
+        reply.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
+    let (shown, [info, settings]) = reply.map_err(unreachable)?;
     let awaited = shown.as_ref().and_then(|shown| shown.settings.replicas).unwrap_or_default();
     let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings, awaited.into())
         .into_iter()

@@ -24,16 +24,16 @@ pub enum LeaseEnd {
 }
 
 impl LeaseEnd {
-    /// The end of the lease after CMD; `told` is the first signal that this process received and forwarded.
-    pub fn after(how: How, told: Option<Signal>, environment: &Environment) -> Self {
+    /// The end of the lease after CMD; `forwarded` is the first signal that this process received and forwarded.
+    pub fn after(how: How, forwarded: Option<Signal>, environment: &Environment) -> Self {
         match outcome::verdict(&environment.verdict) {
-            Ok(Some(said)) => return LeaseEnd::Settled(Box::new(said)),
+            Ok(Some(item)) => return LeaseEnd::Settled(Box::new(item)),
             Ok(None) => {}
             Err(why) => return LeaseEnd::Unusable(why),
         }
         // These are forwarded: a caller that sends them to this process ends CMD in order.
         let passed_on = |signal: &i32| ENDING.iter().any(|passed| *passed as i32 == *signal);
-        match how.signal().filter(|signal| told.is_none() || !passed_on(signal)) {
+        match how.signal().filter(|signal| forwarded.is_none() || !passed_on(signal)) {
             Some(signal) => LeaseEnd::CutOff(signal),
             None => LeaseEnd::Settled(Box::new(SettleOutcome::released())),
         }
@@ -45,7 +45,7 @@ impl LeaseEnd {
     /// The verdict of CMD cannot be used: the lease ended as after the death of its holder.
     pub async fn bring_about(self, guard: LockGuard) -> Result<(), Failure> {
         match self {
-            LeaseEnd::Settled(said) => match guard.settle_or_force(*said).await {
+            LeaseEnd::Settled(item) => match guard.settle_or_force(*item).await {
                 Err(CallError::Refused(no)) if !is_over(no.code) => {
                     return Err(unusable(&no.to_string()));
                 }

@@ -46,17 +46,17 @@ impl WaitTeller {
     }
 
     fn is_news(&self, reasons: &[Reason], now: Instant) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let about = |reason: &Reason| {
             let holders = reason.holders.iter().map(|holder| holder.lease.clone()).collect();
             (reason.detail.clone(), reason.name.clone(), holders, reason.position)
         };
-        let seen: WaitSeen = reasons.iter().map(about).collect();
-        let known = told.as_ref().is_some_and(|(known, at)| *known == seen || now < *at + AGAIN);
-        if known || seen.is_empty() {
+        let current: WaitSeen = reasons.iter().map(about).collect();
+        let known = last.as_ref().is_some_and(|(known, at)| *known == current || now < *at + AGAIN);
+        if known || current.is_empty() {
             return false;
         }
-        *told = Some((seen, now));
+        *last = Some((current, now));
         true
     }
 }

@@ -10,8 +10,8 @@ use crate::output::table::when;
 
 /// One sentence without its end; empty if the engine gave no reason.
 pub fn sentence(reasons: &[Reason], now: Moment) -> String {
-    let said: Vec<String> = reasons.iter().map(|reason| clause(reason, now)).collect();
-    said.join("; ")
+    let clauses: Vec<String> = reasons.iter().map(|reason| clause(reason, now)).collect();
+    clauses.join("; ")
 }
 
 fn clause(reason: &Reason, now: Moment) -> String {

@@ -62,7 +62,7 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
         retain: args.say.retain,
         expires_in: args.expires_in,
     };
-    let said = ScheduleSaid {
+    let fields = ScheduleSaid {
         timing,
         overlap: args.overlap,
         catch_up: args.catch_up,
@@ -70,7 +70,7 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
         owner: args.owner,
         job,
     };
-    let body = Json::of(&said).map_err(Failure::bug)?;
+    let body = Json::of(&fields).map_err(Failure::bug)?;
     decode::put_schedule(args.id.as_str(), body.text().as_bytes())
         .map_err(|no| json_args::usage("schedule set", &no))
 }

@@ -51,9 +51,9 @@ async fn fill(
     let mut since = EventsSince::First;
     loop {
         let counts_here = counts.counts_since().is_some();
-        let asked =
+        let request =
             ReadEvents { since, filter: filter.clone(), max: LIST_MAX, ..ReadEvents::default() };
-        let read = match engine.run(namespace, asked).await {
+        let read = match engine.run(namespace, request).await {
             Ok(read) => read,
             Err(why) if is_away(&why) => {
                 sleep(AGAIN).await;

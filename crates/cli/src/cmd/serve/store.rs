@@ -106,7 +106,7 @@ impl ServePlace {
                 .hint("leave it out: clients of this server know its address")),
             };
         };
-        let said = match (&args.advertise, at) {
+        let advertised = match (&args.advertise, at) {
             (Some(text), _) => Advertised::given(text, tls)
                 .map_err(|why| Failure::usage(format!("--advertise: '{text}' {why}")))?,
             (None, Ok(at)) => Advertised::guessed(at, tls, address).await,
@@ -117,21 +117,21 @@ impl ServePlace {
                 );
             }
         };
-        if said.is_only_for_this_machine(address).await {
+        if advertised.is_only_for_this_machine(address).await {
             let what = format!(
                 "other servers of this store cannot reach this one at {}: the address works only \
                  on this machine, and the Redis is on another one",
-                said.url
+                advertised.url
             );
             return Err(Failure::usage(what).hint(
                 "set --advertise HOST:PORT to an address at which other servers and clients reach \
                  this one, or listen on a network address with --listen HOST:PORT",
             ));
         }
-        if let Some(warning) = said.warning {
+        if let Some(warning) = advertised.warning {
             tracing::warn!("{warning}");
         }
-        Ok(said.url)
+        Ok(advertised.url)
     }
 
     /// Opens it. A Redis need not be there: until it is, calls are answered as unavailable.
