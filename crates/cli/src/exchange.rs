@@ -114,7 +114,7 @@ impl Destination {
     /// # Errors
     /// [`BadDestination`].
     pub fn parse(text: &str) -> Result<Self, BadDestination> {
-        const NO_REQUEST: BadDestination = BadDestination("cannot stand in a request");
+        const NO_REQUEST: BadDestination = BadDestination("cannot be sent in a request");
         let address = GaugeAddress::parse(text).map_err(|bad| BadDestination(bad.0))?;
         let uri: Uri = address.without_login().parse().map_err(|_| NO_REQUEST)?;
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
@@ -154,7 +154,8 @@ impl Destination {
         Uri::from(self.target.clone())
     }
 
-    /// A path below that of the address; `None` if it cannot stand in a request. A query of the address stays in front.
+    /// A path below that of the address; `None` if it cannot be sent in a request. A query of the address stays in
+    /// front.
     pub fn below(&self, path: &str, query: &str) -> Option<Uri> {
         let base = self.target.path().trim_end_matches('/');
         let queries = [self.target.query().unwrap_or_default(), query];

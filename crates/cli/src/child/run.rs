@@ -158,8 +158,8 @@ impl GuardLink {
         let feed = match lease {
             Some(lease) => {
                 let mut feed = Feed::of(lease);
-                let told = feed.tell(socket).map_err(|error| no_guard(&error))?;
-                Some((feed, told))
+                let deadline = feed.tell(socket).map_err(|error| no_guard(&error))?;
+                Some((feed, deadline))
             }
             None => None,
         };
@@ -175,19 +175,19 @@ impl GuardLink {
         // Until the guard has answered it receives no heartbeats, so that its time is over then.
         let late = async {
             match &feed {
-                Some((_, told)) => tokio::time::sleep_until((*told).into()).await,
+                Some((_, deadline)) => tokio::time::sleep_until((*deadline).into()).await,
                 None => std::future::pending().await,
             }
         };
-        let said = tokio::select! {
+        let reply = tokio::select! {
             biased;
-            said = next_said(&mut listening) => said,
+            reply = next_said(&mut listening) => reply,
             () = late => {
                 end_deaf(&self.process).await;
                 Err(io::ErrorKind::TimedOut.into())
             }
         };
-        let group = match said {
+        let group = match reply {
             Ok(Said::Started(pid)) => Pid::from_raw(pid),
             Ok(Said::NotStarted(errno)) => {
                 let _ = wire::tell_bye(&self.socket);
@@ -219,7 +219,7 @@ impl GuardLink {
         runtime.spawn(async move {
             let feeding = async {
                 match feed {
-                    Some((feed, told)) => feed.go_on(&feeding, told).await,
+                    Some((feed, deadline)) => feed.go_on(&feeding, deadline).await,
                     None => std::future::pending().await,
                 }
             };
@@ -254,7 +254,7 @@ fn own_program() -> io::Result<std::path::PathBuf> {
 
 fn no_guard(error: &io::Error) -> Failure {
     Failure::new(NOT_STARTED, format!("the process that guards CMD could not be used: {error}"))
-        .hint("see whether this user may have more processes and open files")
+        .hint("check that this user may have more processes and open files")
 }
 
 fn not_started(program: &OsStr, error: &io::Error) -> Failure {
@@ -276,13 +276,13 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
                 Ok(meta) if meta.permissions().mode() & 0o111 == 0 => {
                     format!("make it executable: chmod +x '{name}'")
                 }
-                _ => "check who may execute it".to_owned(),
+                _ => "check its permissions".to_owned(),
             };
             Failure::new(NOT_RUNNABLE, format!("'{name}' cannot be run: permission denied"))
                 .hint(hint)
         }
         _ if error.raw_os_error() == Some(Errno::ENOEXEC as i32) => {
-            Failure::new(NOT_RUNNABLE, format!("'{name}' cannot be run: it is no program"))
+            Failure::new(NOT_RUNNABLE, format!("'{name}' cannot be run: it is not a program"))
                 .hint("a script needs a first line such as #!/bin/sh")
         }
         _ => Failure::new(NOT_STARTED, format!("'{name}' could not be started: {error}")),
@@ -336,14 +336,14 @@ impl Running {
         self.signal_all(Signal::SIGTERM);
         // A suspended process cannot end.
         self.signal_all(Signal::SIGCONT);
-        let asked = self.voice.ping();
+        let ping = self.voice.ping();
         let half = begun
             + limit().map_or(end, |limit| limit.min(end)).saturating_duration_since(begun) / 2;
         let voice = self.voice.clone();
         tokio::select! {
             biased;
             () = self.gone() => return self.ended().await,
-            () = voice.heard(asked) => {}
+            () = voice.heard(ping) => {}
             // It did not get SIGTERM, and would not get SIGKILL.
             () = tokio::time::sleep_until(half.into()) => self.deaf.notify_one(),
         }

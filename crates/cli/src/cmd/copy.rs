@@ -203,7 +203,7 @@ fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
     let target = to.open(false)?;
     let thawed = copy::thaw_target(target.target(), &to.shown).map_err(failure)?;
     out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
-        let what = if thawed.thawed { "holds no copy any more" } else { "is empty" };
+        let what = if thawed.thawed { "holds no copy now" } else { "is empty" };
         format!("{} {what}\n", printable(thawed.store))
     })
 }

@@ -37,7 +37,7 @@ pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), F
 
 fn sentence(gap: &Gap) -> String {
     match gap.why {
-        GapWhy::Dropped => format!("events before {} are not kept any more", gap.first),
+        GapWhy::Dropped => format!("events before {} are no longer kept", gap.first),
         GapWhy::Restarted => {
             format!(
                 "the store may have lost events after {}; continuing with {}",
@@ -157,7 +157,7 @@ mod tests {
     fn a_gap_is_one_sentence() {
         let (after, first) = (EventId { life: 1, number: 2 }, EventId { life: 10, number: 7 });
         let gap = |why| sentence(&Gap { after, first, why });
-        assert_eq!(gap(GapWhy::Dropped), "events before a-7 are not kept any more");
+        assert_eq!(gap(GapWhy::Dropped), "events before a-7 are no longer kept");
         assert!(gap(GapWhy::Restarted).contains("after 1-2"));
     }
 }

@@ -45,7 +45,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
             if (&concurrency, &rate, &gap, &quarantine, &gauge)
                 == (&Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep)
             {
-                return Err(Failure::usage("limit set: there is nothing to set")
+                return Err(Failure::usage("limit set: no setting is named")
                     .hint("name a setting, such as --concurrency 4 or --rate 10/1s"));
             }
             client

@@ -52,7 +52,7 @@ pub enum ScrapydError {
     #[error("{call}: scrapyd did not accept the id of the job; use version 1.2 or later")]
     OtherId { call: &'static str },
     /// A name that no request can carry.
-    #[error("{call}: a name cannot stand in the path of a request")]
+    #[error("{call}: a name cannot be part of the path of a request")]
     NoPath { call: &'static str },
 }
 

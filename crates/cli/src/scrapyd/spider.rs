@@ -47,7 +47,7 @@ pub enum BadPayload {
     Reserved(&'static str),
     /// It cannot be the name of the log's folder.
     #[error(
-        "\"{0}\" in the payload cannot stand in the path of a log; it has a \"/\", or is \".\" or \"..\""
+        "\"{0}\" in the payload cannot be part of the path of a log; it has a \"/\", or is \".\" or \"..\""
     )]
     NoFolder(&'static str),
 }

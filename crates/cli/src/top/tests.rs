@@ -122,7 +122,7 @@ fn compare(name: &str, text: &str) {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == text,
-        "{name} is not as it was read; see what changed, and write it anew: TENURE_WRITE_SNAPSHOTS=1\n{text}"
+        "{name} differs from the snapshot; check the change, and write it again: TENURE_WRITE_SNAPSHOTS=1\n{text}"
     );
 }
 

@@ -158,41 +158,41 @@ impl Brood {
 
     /// Waits for every child, CMD's and adopted ones, and reports to `tenure`.
     pub fn reap(&self, leader: Pid, mut socket: UnixStream) {
-        let mut said = Vec::new();
+        let mut reports = Vec::new();
         loop {
             // Facts that are known are reported together: that CMD ended, and that nothing is left.
             let mut options = WaitOptions::UNTRACED;
-            options.set(WaitOptions::NOHANG, !said.is_empty());
+            options.set(WaitOptions::NOHANG, !reports.is_empty());
             match wait(options) {
                 Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == leader.as_raw() => {
                     if let Some(signal) = status.stopping_signal() {
-                        said.push(Said::Suspended(signal));
+                        reports.push(Said::Suspended(signal));
                         continue;
                     }
-                    said.extend(status.exit_status().map(Said::Ended));
-                    said.extend(status.terminating_signal().map(Said::Killed));
+                    reports.extend(status.exit_status().map(Said::Ended));
+                    reports.extend(status.terminating_signal().map(Said::Killed));
                     // From now on its number may be another's, once its whole group is gone.
                     if cfg!(target_os = "linux") {
                         self.state().leader = None;
                     }
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-                Ok(None) => say(&mut socket, &mut said),
+                Ok(None) => say(&mut socket, &mut reports),
                 // No child is left.
                 Err(_) => break,
             }
         }
         if !cfg!(target_os = "linux") {
             // Orphans are not adopted there: some of CMD's group may be left.
-            say(&mut socket, &mut said);
+            say(&mut socket, &mut reports);
             while killpg(leader, None) != Err(Errno::ESRCH) {
                 std::thread::sleep(AGAIN);
             }
         }
         self.state().alive = false;
         self.changed.notify_all();
-        said.push(Said::Gone);
-        say(&mut socket, &mut said);
+        reports.push(Said::Gone);
+        say(&mut socket, &mut reports);
     }
 }
 

@@ -41,8 +41,8 @@ impl GuardVoice {
 
     /// Waits until this ping is answered.
     pub async fn heard(&self, ping: i32) {
-        let mut heard = self.heard.clone();
-        if heard.wait_for(|heard| *heard >= ping).await.is_err() {
+        let mut confirmed = self.heard.clone();
+        if confirmed.wait_for(|confirmed| *confirmed >= ping).await.is_err() {
             // The listener is gone, and has reported the reason.
             std::future::pending().await
         }
@@ -72,15 +72,15 @@ impl Feed {
         Ok(stop)
     }
 
-    /// Sends the times again with every answered heartbeat; `told` was sent before. Returns when the guard does not
+    /// Sends the times again with every answered heartbeat; the guard has `sent` already. Returns when the guard does not
     /// listen.
-    pub async fn go_on(mut self, voice: &GuardVoice, told: Instant) {
+    pub async fn go_on(mut self, voice: &GuardVoice, sent: Instant) {
         // The time that the guard was sent last, and the last one that it confirmed.
-        let (mut told, mut heard) = (told, told);
-        let mut asked: Option<(i32, Instant)> = None;
+        let (mut sent, mut confirmed) = (sent, sent);
+        let mut unconfirmed: Option<(i32, Instant)> = None;
         loop {
             let answer = async move {
-                match asked {
+                match unconfirmed {
                     Some((ping, stop_by)) => {
                         voice.heard(ping).await;
                         stop_by
@@ -91,19 +91,19 @@ impl Feed {
             tokio::select! {
                 biased;
                 stop_by = answer => {
-                    heard = stop_by;
-                    asked = None;
-                    if told != heard {
-                        asked = Some((voice.ping(), told));
+                    confirmed = stop_by;
+                    unconfirmed = None;
+                    if sent != confirmed {
+                        unconfirmed = Some((voice.ping(), sent));
                     }
                 }
-                () = self.lease.moved_from(told) => {
+                () = self.lease.moved_from(sent) => {
                     let Ok(stop_by) = self.tell(&voice.socket) else { return };
-                    told = stop_by;
-                    asked.get_or_insert_with(|| (voice.ping(), stop_by));
+                    sent = stop_by;
+                    unconfirmed.get_or_insert_with(|| (voice.ping(), stop_by));
                 }
                 // Without a later time it would have ended CMD by now.
-                () = sleep_until(heard.into()), if asked.is_some() => return,
+                () = sleep_until(confirmed.into()), if unconfirmed.is_some() => return,
             }
         }
     }

@@ -124,12 +124,12 @@ impl Guard {
             // That was reported.
             return;
         }
-        let said = match self.started(order, [stdin, stdout, stderr]) {
+        let report = match self.started(order, [stdin, stdout, stderr]) {
             Ok(leader) => Said::Started(leader),
             Err(error) => Said::NotStarted(error.raw_os_error().unwrap_or(0)),
         };
-        say(&mut self.socket, &mut vec![said]);
-        let Said::Started(leader) = said else { return };
+        say(&mut self.socket, &mut vec![report]);
+        let Said::Started(leader) = report else { return };
         self.thread(move |brood, socket| brood.reap(Pid::from_raw(leader), socket));
         if self.brood.is_overdue() {
             // This process was stopped while it started CMD, and the thread that keeps the time knew nothing of CMD.

@@ -33,19 +33,19 @@ pub fn runtime() -> io::Result<Handle> {
     if let Some(runtime) = &*runtime {
         return Ok(runtime.clone());
     }
-    let (tell, told) = mpsc::sync_channel(1);
+    let (sender, receiver) = mpsc::sync_channel(1);
     thread::Builder::new().name("tenure-guards".to_owned()).spawn(move || {
         match Builder::new_current_thread().enable_all().build() {
             Ok(built) => {
-                let _ = tell.send(Ok(built.handle().clone()));
+                let _ = sender.send(Ok(built.handle().clone()));
                 built.block_on(std::future::pending::<()>());
             }
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = sender.send(Err(error));
             }
         }
     })?;
-    let handle = told.recv().map_err(io::Error::other)??;
+    let handle = receiver.recv().map_err(io::Error::other)??;
     Ok(runtime.insert(handle).clone())
 }
 
@@ -126,11 +126,11 @@ impl GuardProcess {
         drop(known);
         let kill = Arc::new(Notify::new());
         let (tell, exited) = watch::channel(false);
-        let told = kill.clone();
+        let killed = kill.clone();
         runtime.spawn(async move {
             tokio::select! {
                 _ = child.wait() => {}
-                () = told.notified() => {
+                () = killed.notified() => {
                     let _ = child.start_kill();
                     let _ = child.wait().await;
                 }

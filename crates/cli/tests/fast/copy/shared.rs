@@ -158,7 +158,7 @@ fn a_server_refuses_a_partial_copy_until_it_is_given_up() {
     let server = Server::start(&shared);
     server.until(69, &["push", "mail"], "unfinished copy");
     let (code, out, err) = copy(&["--thaw", "--to", &shared]);
-    assert!(code == 0 && out.contains("holds no copy any more"), "{out}{err}");
+    assert!(code == 0 && out.contains("holds no copy now"), "{out}{err}");
     server.until(0, &["push", "mail", "2"], "");
     let (code, _, err) = copy(&["--thaw", "--from", &first]);
     assert_eq!(code, 0, "{err}");

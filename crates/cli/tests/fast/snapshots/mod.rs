@@ -117,7 +117,7 @@ fn no_others(written: &BTreeSet<String>, is_ours: impl Fn(&str) -> bool) {
             let name = file.strip_suffix(".txt").unwrap_or(&file);
             assert!(
                 !is_ours(name) || written.contains(name),
-                "{width}/{file} is what nothing says any more: delete it"
+                "{width}/{file} belongs to no scene any more: delete it"
             );
         }
     }
@@ -130,8 +130,8 @@ fn the_page_of_the_command_line_is_up_to_date() {
     let all = said(80, "tenure help --all", &["help", "--all"], |_| ());
     let mut page = format!(
         "# Command line\n\n\
-         This page is what the command says of itself: `tenure help --all`, and `tenure help COMMAND` for each. \
-         Exit codes and\nvariables stand at the end of the first.\n\n```text\n{all}```\n"
+         This page is the output of `tenure help --all`, and of `tenure help COMMAND` for each command. \
+         Exit codes\nand variables are at the end of the first.\n\n```text\n{all}```\n"
     );
     for name in all_commands(&all) {
         let mut text = String::new();
@@ -148,7 +148,7 @@ fn the_page_of_the_command_line_is_up_to_date() {
     let kept = std::fs::read_to_string(PAGE).unwrap_or_default();
     assert!(
         kept == page,
-        "docs/reference/command-line.md is not what the command says; write it anew: \
+        "docs/reference/command-line.md differs from the command; write it again: \
          TENURE_WRITE_DOCS=1 cargo test -p tenure-cli --test fast snapshots"
     );
 }
