@@ -196,7 +196,11 @@ mod tests {
     #[test]
     fn what_helps_most_is_said_first() {
         for (text, sentence, hint) in [
-            ("hello", "PAYLOAD is not JSON: a text needs its quotes: '\"text\"'", "otherwise: "),
+            (
+                "hello",
+                "PAYLOAD is not JSON: a text needs its quotes: '\"text\"'",
+                "or fix the JSON: ",
+            ),
             ("", "PAYLOAD is empty, and must be JSON", "null"),
             ("--at", "PAYLOAD begins like an option, and must be JSON", "before the --"),
             ("{'a':1}", "PAYLOAD is not JSON: ", "double quotes"),

@@ -212,7 +212,7 @@ mod tests {
         for (file, text, part) in [
             ("x.csv", "id,pass\na,secret\nb\n", "line 3: it has 1 column,"),
             ("x.csv", "name,pass\na,secret\n", "no column 'id'"),
-            ("x.csv", "id,id\na,secret\n", "stands twice"),
+            ("x.csv", "id,id\na,secret\n", "appears twice"),
             ("x.csv", "id,slots,p\na,0,secret\n", "line 2"),
             ("x.csv", "id,slots,p\na,many,secret\n", "line 2"),
             ("x.ndjson", "{\"id\":\"a\"}\n{\"data\":\"secret\"}\n", "line 2"),
@@ -220,7 +220,7 @@ mod tests {
             ("x.json", "[{\"id\":\"a\",\"data\":1,\"pass\":\"secret\"}]", "item 0"),
             ("x.json", "{}", "line 1"),
             ("x.json", "\"secret\"", "must be a JSON array"),
-            ("x", "id,pass\n", "does not say"),
+            ("x", "id,pass\n", "is unknown"),
         ] {
             let failure = read(text.as_bytes(), how(file, "id")).unwrap_err();
             let said = format!("{} {:?}", failure.sentence.unwrap(), failure.hint);

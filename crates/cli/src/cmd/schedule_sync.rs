@@ -174,7 +174,7 @@ mod tests {
             ("x.csv", "id,every,p\na,1h,secret\nb\n".to_owned(), "line 3: it has 1 column,"),
             ("x.csv", "every,p\n1h,secret\n".to_owned(), "no column 'id'"),
             ("x.csv", "id,p\na,secret\n".to_owned(), "no column 'cron' or 'every'"),
-            ("x.csv", "id,id,every\na,a,1h\n".to_owned(), "stands twice"),
+            ("x.csv", "id,id,every\na,a,1h\n".to_owned(), "appears twice"),
             ("x.csv", "id,every,p\na,,secret\n".to_owned(), "line 2"),
             ("x.csv", "id,every,cron,p\na,1h,@daily,secret\n".to_owned(), "line 2"),
             ("x.csv", "id,every,p\na,1h,secret\na,2h,x\n".to_owned(), "line 3"),
@@ -190,7 +190,7 @@ mod tests {
                 "[{\"id\":\"a\",\"every\":\"1h\",\"owner\":\"b\",\"job\":{}}]".to_owned(),
                 "item 0",
             ),
-            ("x", "id,every\n".to_owned(), "does not say"),
+            ("x", "id,every\n".to_owned(), "is unknown"),
         ] {
             let failure = read(&text, file).unwrap_err();
             let said = format!("{} {:?}", failure.sentence.unwrap(), failure.hint);

@@ -156,7 +156,7 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["schedule", "preview", "key:a", "--every", "1h"], "choose another"),
         (&["schedule", "preview", "a", "--every", "1h", "--starts-at", "soon"], "09:55:00Z"),
         (&["lock", "x", "--wait", "1s", "--no-wait", "--", "true"], "cannot be used"),
-        (&["lock", "*", "--", "true"], "not '*'"),
+        (&["lock", "*", "--", "true"], "the name '*'"),
         (&["lock", "x"], "CMD"),
         (&["lease", "--", "true"], "--need"),
         (&["--url", "ftp://host", "stats"], "\"ftp\" is unknown"),

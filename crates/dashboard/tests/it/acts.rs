@@ -130,7 +130,7 @@ fn a_schedule_is_run_now_paused_resumed_and_deleted() {
     served.ask(decode::put_schedule("s", set).unwrap());
     let page = served.get("/schedules/s").page();
     assert!(page.contains("0 6 * * *") && page.matches("06:00:00 UTC").count() >= 5, "{page}");
-    says(&served, "/schedules/s/run-now", "", "A job was made");
+    says(&served, "/schedules/s/run-now", "", "An extra job was pushed");
     assert!(served.get("/jobs?q=schedule:s").page().contains("href=\"/jobs/"));
     says(&served, "/schedules/s/pause", "", "The schedule is paused");
     assert!(served.get("/schedules").page().contains("state paused"));
@@ -173,7 +173,7 @@ fn a_lease_is_ended_by_force_after_a_question() {
     assert!(!served.get("/leases?worker=nobody").page().contains("worker-7"));
     let job = served.ask(GetJob { job: decode::job_path(&runs).unwrap() });
     let path = format!("/leases/{}", job.lease.unwrap());
-    assert!(served.get(&path).page().contains("two may then do the same thing"));
+    assert!(served.get(&path).page().contains("two may then do the same work"));
     assert_eq!(served.state(&runs), JobState::Running, "a question changes nothing");
     says(&served, &path, "", "The lease has ended");
     assert_ne!(served.state(&runs), JobState::Running);

@@ -219,7 +219,7 @@ const ACTIONS: &[ActionRow] = &[
     ("/pools/accounts", "/13800000009/ban", "/13800000009/ban", &[("reason", "captcha")], "is banned"),
     ("/pools/accounts", "", "/13800000009/restore", &[], "is available again"),
     ("/pools/accounts", "/13800000009/cool", "/13800000009/cool", &[("for", "10m")], "rests"),
-    ("/schedules/news", "", "/news/run-now", &[], "A job was made"),
+    ("/schedules/news", "", "/news/run-now", &[], "An extra job was pushed"),
     ("/schedules/news", "", "/news/pause", &[], "The schedule is paused"),
     ("/schedules/news", "", "/news/resume", &[], "The schedule is resumed"),
     ("/schedules/news", "/news/delete", "/news/delete", &[], "The schedule is deleted"),

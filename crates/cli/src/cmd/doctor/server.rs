@@ -404,7 +404,7 @@ mod tests {
             (Some(now - s(2)), Well, "agrees"),
             (Some(now + s(90)), Look, "90 s ahead of"),
             (Some(now - s(92)), Look, "90 s behind"),
-            (None, Look, "does not tell"),
+            (None, Look, "does not send"),
         ] {
             let (is, found, _) = clock(date, now, now);
             assert_eq!(is, level, "{found}");

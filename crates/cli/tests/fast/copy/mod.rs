@@ -91,7 +91,7 @@ fn what_is_wrongly_said_is_usage_and_what_is_not_there_is_said() {
         (&["--from", "http://127.0.0.1:1", "--to", &other], 2, "this is a server, not a store"),
         (&["--from", &other, "--to", "memory:"], 2, "in memory ends with"),
         (&["--from", &other, "--to", &other], 2, "the same store"),
-        (&["--thaw"], 2, "of what"),
+        (&["--thaw"], 2, "needs a store"),
         (&["--thaw", "--from", &none, "--to", &other], 2, "one store"),
         (&["--force", "--from", &none], 2, "--thaw"),
         (&["--from", &none, "--to", &other], 69, "there is no store"),
