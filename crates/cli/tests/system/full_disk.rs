@@ -109,10 +109,10 @@ impl Server {
     /// Pushes until it is refused; how many were stored.
     fn fill(&self) -> u32 {
         for n in 0u32.. {
-            let (status, said) = self.push(&format!("j{n}"));
+            let (status, body) = self.push(&format!("j{n}"));
             if status != 201 {
-                assert_eq!(status, 503, "{said}");
-                assert!(said.contains("store_full"), "{said}");
+                assert_eq!(status, 503, "{body}");
+                assert!(body.contains("store_full"), "{body}");
                 return n;
             }
         }
@@ -129,11 +129,11 @@ impl Server {
     ) -> u32 {
         let payload = "y".repeat(PAYLOAD);
         for n in 0..200u32 {
-            let (status, said) = self.call(method, &path(n), &body(&payload));
+            let (status, answer) = self.call(method, &path(n), &body(&payload));
             if !(200..300).contains(&status) {
                 assert!(
-                    status == 503 && said.contains("store_full"),
-                    "{method} {n}: {status} {said}"
+                    status == 503 && answer.contains("store_full"),
+                    "{method} {n}: {status} {answer}"
                 );
                 return n;
             }
@@ -145,11 +145,11 @@ impl Server {
     fn push_once_there_is_room(&self, id: &str) {
         let until = Instant::now() + DEADLINE;
         loop {
-            let (status, said) = self.push(id);
+            let (status, body) = self.push(id);
             if status == 201 {
                 return;
             }
-            assert!(said.contains("store_full") && Instant::now() < until, "{status} {said}");
+            assert!(body.contains("store_full") && Instant::now() < until, "{status} {body}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -205,16 +205,16 @@ fn a_full_disk_is_emptied_by_calls() {
     let server = Server::on_small_disk(24, dir.path());
     let stored = server.fill();
     assert!(stored >= 40, "{stored}");
-    let (status, said) = server.call("GET", "/readyz", "");
-    assert!(status == 200 && said.contains("store_full"), "{status} {said}");
+    let (status, body) = server.call("GET", "/readyz", "");
+    assert!(status == 200 && body.contains("store_full"), "{status} {body}");
     // The file system as the server sees it.
     let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
     take_the_rest(&seen.join("ballast"));
     assert!(server.push("refused").1.contains("store_full"));
     server.run_one();
     for n in 1..=30 {
-        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "DELETE {n} of a full disk: {said}");
+        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "DELETE {n} of a full disk: {body}");
     }
     // The ballast is still there: what was deleted made the room.
     server.push_once_there_is_room("again");
@@ -241,9 +241,9 @@ fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
     command.arg(format!("file:{}", folder.display()));
     let server = Server::start(command);
     for n in 0..150 {
-        let (status, said) =
+        let (status, answer) =
             server.call("POST", "/v1/jobs", &format!(r#"{{"id":"small{n}","payload":1}}"#));
-        assert_eq!(status, 201, "{said}");
+        assert_eq!(status, 201, "{answer}");
     }
     let small = r#"{"every":"1d","job":{"queue":"q","payload":1}}"#;
     assert_eq!(server.call("PUT", "/v1/schedules/kept", small).0, 201);
@@ -272,8 +272,8 @@ fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
         ("POST", "/v1/queues/default/pause", "{}"),
         ("POST", "/v1/queues/default/resume", "{}"),
     ] {
-        let (status, said) = server.call(method, path, body);
-        assert_eq!(status, 200, "{method} {path}: {said}");
+        let (status, answer) = server.call(method, path, body);
+        assert_eq!(status, 200, "{method} {path}: {answer}");
     }
     server.run_one();
     server.end();
@@ -293,8 +293,8 @@ fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
     server.kill_and_wait_for_the_next();
     server.run_one();
     for n in 1..stored {
-        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "DELETE {n} of a full disk: {said}");
+        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "DELETE {n} of a full disk: {body}");
     }
     server.push_once_there_is_room("again");
     server.end();
@@ -317,8 +317,8 @@ fn a_folder_with_a_size_limit_refuses_pushes_at_the_limit() {
     assert!(taken <= MAX, "{taken}");
     server.run_one();
     for n in 1..=10 {
-        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "{said}");
+        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "{body}");
     }
     server.push_once_there_is_room("again");
     server.end();

@@ -290,10 +290,10 @@ fn set_gauge(url: &str, folder: &Path, runs: &Path, fake: &Fake) {
         &["--concurrency", &cap, "--gauge-scrapyd", &address, "--gauge-project", "news"],
         &["--gauge-every", "500ms", "--gauge-lag", "3s", "--gauge-on-stale", "hold"],
     ];
-    let shown = said(url, runs, &set.concat());
+    let output = said(url, runs, &set.concat());
     assert!(
-        shown.contains("scrapyd http://•••@127.0.0.1") && shown.contains("project news"),
-        "{shown}"
+        output.contains("scrapyd http://•••@127.0.0.1") && output.contains("project news"),
+        "{output}"
     );
 }
 
@@ -314,8 +314,8 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
     let (killed, worker_that_lives) = (worker(&url, &runs), worker(&url, &runs));
     let asked = |n| move |fake: &Fake| fake.look(|scrapyd| scrapyd.asked >= n);
     until("it is read, and the first job runs", &fake, asked(1));
-    let shown = said(&url, &runs, &["limit", "scrapy"]);
-    assert!(shown.contains("last reading"), "{shown}");
+    let output = said(&url, &runs, &["limit", "scrapy"]);
+    assert!(output.contains("last reading"), "{output}");
     fake.look(|scrapyd| scrapyd.mood = Mood::Garbage);
     let failed = || said(&url, &runs, &["limit", "scrapy"]);
     until("it says that the answer is garbage", &fake, |_| failed().contains("not JSON"));

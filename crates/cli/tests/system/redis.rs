@@ -258,8 +258,8 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
         let (status, ready) = server.ask("GET", "/readyz", None);
         assert_eq!((status, &ready["store"]), (200, &json!("redis")), "{ready}");
         server.signal(Signal::SIGTERM);
-        let (code, said) = server.ended();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, log) = server.ended();
+        assert_eq!(code, Some(0), "{log}");
     }
 }
 
@@ -315,8 +315,8 @@ fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
     a.signal(Signal::SIGTERM);
     let (status, leased) = here.join().unwrap().unwrap();
     assert_eq!((status, &leased["leases"]), (200, &json!([])), "{leased}");
-    let (code, said) = a.ended();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, log) = a.ended();
+    assert_eq!(code, Some(0), "{log}");
     done(&redis.url(), &["push", "q", "--id", "one"]);
     assert_eq!(granted(there), "one");
 }
@@ -344,8 +344,8 @@ fn a_server_without_its_redis_is_degraded_until_it_is_back() {
         redis.kill();
     }
     server.signal(Signal::SIGTERM);
-    let (code, said) = server.ended();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, log) = server.ended();
+    assert_eq!(code, Some(0), "{log}");
 }
 
 #[test]

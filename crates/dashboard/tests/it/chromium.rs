@@ -107,8 +107,8 @@ impl Browser {
     pub fn tab(&mut self) -> Tab {
         let made = self.told(None, "Target.createTarget", json!({"url": "about:blank"}));
         let target = made["targetId"].as_str().unwrap().to_owned();
-        let asked = json!({"targetId": target, "flatten": true});
-        let session = self.told(None, "Target.attachToTarget", asked)["sessionId"].clone();
+        let request = json!({"targetId": target, "flatten": true});
+        let session = self.told(None, "Target.attachToTarget", request)["sessionId"].clone();
         let tab = Tab { session: session.as_str().unwrap().to_owned(), target };
         for domain in ["Page", "Runtime", "Log"] {
             self.tell(&tab, &format!("{domain}.enable"), json!({}));
@@ -196,8 +196,9 @@ impl Browser {
 
     /// The value of an expression in the page; it may be a promise.
     pub fn eval(&mut self, tab: &Tab, expression: &str) -> Value {
-        let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut told = self.tell(tab, "Runtime.evaluate", asked);
+        let request =
+            json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut told = self.tell(tab, "Runtime.evaluate", request);
         assert!(told["exceptionDetails"].is_null(), "{expression}: {}", told["exceptionDetails"]);
         told["result"]["value"].take()
     }

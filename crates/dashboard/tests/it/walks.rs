@@ -242,8 +242,8 @@ fn every_button_does_what_it_says_with_and_without_scripts() {
         filled(&walk.served);
         for (runs_scripts, actions) in [(true, ACTIONS), (false, PLAIN_ACTIONS)] {
             let tab = walk.tab.clone();
-            let asked = serde_json::json!({"value": !runs_scripts});
-            walk.browser.tell(&tab, "Emulation.setScriptExecutionDisabled", asked);
+            let request = serde_json::json!({"value": !runs_scripts});
+            walk.browser.tell(&tab, "Emulation.setScriptExecutionDisabled", request);
             walk.open("/schedules/prices");
             let text = walk.eval("document.querySelector('main').innerText");
             assert_eq!(text.as_str().unwrap().contains(" UTC"), !runs_scripts, "{text}");

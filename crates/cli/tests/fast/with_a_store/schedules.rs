@@ -157,9 +157,9 @@ fn cmd_knows_its_schedule_and_occurrence_and_sets_the_next_time() {
         (from..=to).contains(&at("next_at").since(at("last_succeeded_at")))
     };
     assert!(is_ahead(&view, 6), "{view}");
-    let shown = folder.told(&["schedule", "s"]).1;
-    assert!(shown.contains(", as its job said\n"), "{shown}");
-    assert!(shown.contains(&format!("last ended  {job} succeeded ")), "{shown}");
+    let output = folder.told(&["schedule", "s"]).1;
+    assert!(output.contains(", as its job said\n"), "{output}");
+    assert!(output.contains(&format!("last ended  {job} succeeded ")), "{output}");
 
     // The outcome file takes precedence over the option; a run-now has no moment.
     assert_eq!(folder.told(&["schedule", "run-now", "s", "--id", "by-hand"]).0, 0);

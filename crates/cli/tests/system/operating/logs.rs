@@ -65,12 +65,13 @@ fn elsewhere_than_on_a_terminal_each_line_is_json() {
     }
     assert_eq!(lines[1]["version"], "0.1.0");
     // A server that cannot start says that in the same form.
-    let (code, _, said) = told(&mut tenure(home.path(), &["serve", "--store", "ftp://x"]));
-    let last: Value = serde_json::from_str(said.lines().last().unwrap()).expect(&said);
+    let (code, _, stderr_text) = told(&mut tenure(home.path(), &["serve", "--store", "ftp://x"]));
+    let last: Value =
+        serde_json::from_str(stderr_text.lines().last().unwrap()).expect(&stderr_text);
     assert_eq!(
         (code, &last["level"], &last["exit_code"]),
         (2, &"ERROR".into(), &2.into()),
-        "{said}"
+        "{stderr_text}"
     );
 }
 
@@ -167,8 +168,8 @@ fn a_gauge_that_fails_is_told_and_its_address_is_not() {
     let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
     let url = format!("http://{}", server.at);
     let run = |arguments: &[&str]| {
-        let (code, _, said) = told(tenure(home.path(), arguments).env("TENURE_URL", &url));
-        assert_eq!(code, 0, "{said}");
+        let (code, _, stderr_text) = told(tenure(home.path(), arguments).env("TENURE_URL", &url));
+        assert_eq!(code, 0, "{stderr_text}");
     };
     let gauge =
         ["--gauge", "http://127.0.0.1:1/geheim", "--gauge-count", "/n", "--gauge-every", "1s"];

@@ -81,8 +81,8 @@ fn the_debian_package_installs_a_server_with_a_token_of_its_own() {
     assert!(version.starts_with("tenure "), "{version}");
     let settings = root.join("etc/tenure/tenure.toml");
     let arguments = ["serve", "--config", settings.to_str().unwrap(), "--print-config"];
-    let shown = done(&mut tenure(home.path(), &arguments));
-    assert!(shown.contains("store = \"file:/var/lib/tenure\"  # "), "{shown}");
+    let output = done(&mut tenure(home.path(), &arguments));
+    assert!(output.contains("store = \"file:/var/lib/tenure\"  # "), "{output}");
 
     let token = root.join("etc/tenure/token");
     let first = fs::read_to_string(&token).unwrap();
@@ -108,8 +108,8 @@ fn seconds(text: &str) -> u64 {
 #[test]
 fn each_package_leaves_a_server_time_to_drain_and_close() {
     let home = tempfile::tempdir().unwrap();
-    let shown = done(&mut tenure(home.path(), &["serve", "--print-config"]));
-    let drain = shown.split("drain_timeout = \"").nth(1).unwrap().split('"').next().unwrap();
+    let output = done(&mut tenure(home.path(), &["serve", "--print-config"]));
+    let drain = output.split("drain_timeout = \"").nth(1).unwrap().split('"').next().unwrap();
     let least = seconds(drain) + 10;
     for (file, key) in [
         ("systemd/tenure.service", "\nTimeoutStopSec="),

@@ -134,9 +134,9 @@ fn a_metrics_token_must_be_long_and_needs_a_server_token() {
         let args = [&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"][..], args].concat();
         let mut command = tenure(&args, token);
         command.envs(variable.map(|token| ("TENURE_METRICS_TOKEN", token)));
-        let (code, said) = ended(command);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(why), "{said}");
+        let (code, log) = ended(command);
+        assert_eq!(code, Some(2), "{log}");
+        assert!(log.contains(why), "{log}");
     }
 }
 
@@ -212,8 +212,8 @@ fn leased(server: &Server, ttl: &str) -> String {
 }
 
 fn push(server: &Server, body: &str) {
-    let (status, said) = ask(server, "POST /v1/jobs", "", body);
-    assert!(matches!(status.as_str(), "200" | "201"), "{said}");
+    let (status, answer) = ask(server, "POST /v1/jobs", "", body);
+    assert!(matches!(status.as_str(), "200" | "201"), "{answer}");
 }
 
 #[test]
@@ -237,8 +237,8 @@ fn a_lost_run_and_a_repeated_push_are_counted_once() {
     assert_eq!(ask(&server, "POST /v1/leases/settle", "", &call).0, "200");
     // A report that its settle overtook: the answer says that the lease is over, and no holder was too late.
     let call = format!(r#"{{"leases":[{{"lease":"{again}","progress":1}}]}}"#);
-    let (status, said) = ask(&server, "POST /v1/leases/extend", "", &call);
-    assert!(status == "200" && said.contains(&format!(r#""lost":["{again}"]"#)), "{said}");
+    let (status, body) = ask(&server, "POST /v1/leases/extend", "", &call);
+    assert!(status == "200" && body.contains(&format!(r#""lost":["{again}"]"#)), "{body}");
     let found = metrics(&ask(&server, "GET /metrics", "", "").1);
     for (sample, value) in [
         (r#"tenure_jobs_pushed_total{namespace="default",queue="crawl"}"#, 1.0),

@@ -107,9 +107,9 @@ fn a_server_says_where_it_listens_and_ends_well_on_a_signal() {
         let server = Server::start("memory:", None);
         assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "));
         server.signal(signal);
-        let (code, said) = server.ended();
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("draining") && said.contains("stopped"), "{said}");
+        let (code, log) = server.ended();
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains("draining") && log.contains("stopped"), "{log}");
     }
 }
 
@@ -168,9 +168,9 @@ fn a_restart_keeps_the_store_and_a_folder_has_one_server() {
     let url = format!("http://{}", server.at);
     let pushed = end(&["--url", &url, "push", "q", "--id", "a"], None);
     assert_eq!(pushed.0, Some(0), "{}", pushed.1);
-    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    let (code, log) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
     assert_eq!(code, Some(69));
-    assert!(said.contains("data"), "it names the folder: {said}");
+    assert!(log.contains("data"), "it names the folder: {log}");
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().0, Some(0));
     let server = Server::start(&store, None);
@@ -184,26 +184,26 @@ fn a_restart_keeps_the_store_and_a_folder_has_one_server() {
 #[test]
 fn only_a_good_token_opens_it_to_others_and_is_never_said() {
     for token in [None, Some("too-short-a-secret")] {
-        let (code, said) = end(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], token);
+        let (code, log) = end(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], token);
         assert_eq!(code, Some(2));
-        assert!(said.contains("TENURE_TOKEN") && !said.contains("too-short-a-secret"), "{said}");
+        assert!(log.contains("TENURE_TOKEN") && !log.contains("too-short-a-secret"), "{log}");
     }
     let server = Server::start("memory:", Some("a-secret"));
     assert!(server.get("/v1/jobs").starts_with("HTTP/1.1 401 "));
     assert!(server.get("/healthz").starts_with("HTTP/1.1 200 "));
     server.signal(Signal::SIGTERM);
-    let (code, said) = server.ended();
+    let (code, log) = server.ended();
     assert_eq!(code, Some(0));
-    assert!(!said.contains("a-secret"), "{said}");
+    assert!(!log.contains("a-secret"), "{log}");
 }
 
 #[test]
 fn loopback_beside_a_redis_elsewhere_is_wrong_usage() {
     let serve = ["serve", "--store", "redis://192.0.2.1", "--listen", "127.0.0.1:0"];
     for more in [&[][..], &["--advertise", "localhost:7171"][..]] {
-        let (code, said) = end(&[&serve[..], more].concat(), None);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("--advertise HOST:PORT") && said.contains("--listen"), "{said}");
+        let (code, log) = end(&[&serve[..], more].concat(), None);
+        assert_eq!(code, Some(2), "{log}");
+        assert!(log.contains("--advertise HOST:PORT") && log.contains("--listen"), "{log}");
     }
 }
 
@@ -227,17 +227,17 @@ fn a_clock_that_a_test_moves_is_for_a_store_in_memory_alone() {
     let dir = tempfile::tempdir().unwrap();
     let folder = format!("file:{}", dir.path().join("data").display());
     for store in [&folder, "redis://127.0.0.1:1", "http://localhost"] {
-        let (code, said) = end(&["serve", "--store", store, "--test-clock"], None);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("--store memory: --test-clock"), "{said}");
+        let (code, log) = end(&["serve", "--store", store, "--test-clock"], None);
+        assert_eq!(code, Some(2), "{log}");
+        assert!(log.contains("--store memory: --test-clock"), "{log}");
     }
     assert!(!dir.path().join("data").exists());
     let (code, _) = end(&["serve", "--store", "memory:", "--test-clock=tomorrow"], None);
     assert_eq!(code, Some(2));
     let start = "--test-clock=2027-01-01T00:00:00Z";
     let server = Server::start_with("memory:", &[start], None);
-    let shown = server.get("/v1/test/clock");
-    assert!(shown.contains(r#"{"now":"2027-01-01T00:00:00.000000Z"}"#), "{shown}");
+    let output = server.get("/v1/test/clock");
+    assert!(output.contains(r#"{"now":"2027-01-01T00:00:00.000000Z"}"#), "{output}");
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().0, Some(0));
     let other = Server::start("memory:", None);
@@ -255,9 +255,9 @@ fn a_server_whose_folder_is_moved_ends_and_says_so() {
     assert_eq!(end(&["--url", &url, "push", "q", "--id", "a"], None).0, Some(0));
     std::fs::rename(&folder, &away).unwrap();
     // The server ends by itself; nobody calls it.
-    let (code, said) = server.ended();
-    assert_eq!(code, Some(74), "{said}");
-    assert!(said.contains("tenure.db") && said.contains("moved"), "{said}");
+    let (code, log) = server.ended();
+    assert_eq!(code, Some(74), "{log}");
+    assert!(log.contains("tenure.db") && log.contains("moved"), "{log}");
     let server = Server::start(&format!("file:{}", away.display()), None);
     assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
 }
@@ -269,9 +269,9 @@ fn without_its_lock_file_a_folder_still_has_one_server() {
     let store = format!("file:{}", folder.display());
     let server = Server::start(&store, None);
     std::fs::remove_file(folder.join("lock")).unwrap();
-    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
-    assert_eq!(code, Some(69), "{said}");
-    assert!(said.contains("another process"), "{said}");
+    let (code, log) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    assert_eq!(code, Some(69), "{log}");
+    assert!(log.contains("another process"), "{log}");
     assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "), "the first one goes on");
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().0, Some(0));

@@ -50,10 +50,10 @@ fn one_namespace_more_than_the_option_says_is_refused() {
     };
     assert_eq!(push("a").0, Some(0));
     assert_eq!(push("b").0, Some(0));
-    let (code, said) = push("c");
-    assert_eq!(code, Some(1), "{said}");
+    let (code, log) = push("c");
+    assert_eq!(code, Some(1), "{log}");
     let wanted = "the store has 2 namespaces, and takes no other (\"--namespaces-max\")";
-    assert!(said.contains(wanted) && said.contains("namespaces_full"), "{said}");
+    assert!(log.contains(wanted) && log.contains("namespaces_full"), "{log}");
     assert_eq!(push("a").0, Some(0), "those that are there go on");
 }
 

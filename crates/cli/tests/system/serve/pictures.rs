@@ -32,9 +32,9 @@ fn until(server: &Server, wanted: u64) {
 }
 
 fn call(server: &Server, path: &str, body: &str) -> Value {
-    let (status, said) = ask(server, &format!("POST {path}"), "", body);
-    assert_eq!(status, "200", "{said}");
-    serde_json::from_str(&said).unwrap()
+    let (status, answer) = ask(server, &format!("POST {path}"), "", body);
+    assert_eq!(status, "200", "{answer}");
+    serde_json::from_str(&answer).unwrap()
 }
 
 /// Pushes jobs and takes leases on them.

@@ -165,15 +165,15 @@ fn served(store: &str) -> Server {
 
 /// A call that is answered well; its body.
 fn call(server: &Server, call: &str, body: &str) -> Value {
-    let (status, said) = ask(server, call, OWN, body);
-    assert!(matches!(status.as_str(), "200" | "201"), "{call}: {status} {said}");
-    serde_json::from_str(&said).unwrap()
+    let (status, answer) = ask(server, call, OWN, body);
+    assert!(matches!(status.as_str(), "200" | "201"), "{call}: {status} {answer}");
+    serde_json::from_str(&answer).unwrap()
 }
 
 /// Leases jobs of a queue, and says their leases.
 fn leases(server: &Server, queue: &str, ttl: &str) -> Vec<String> {
-    let asked = format!(r#"{{"queues":["{queue}"],"max":1000,"ttl":"{ttl}"}}"#);
-    let said = call(server, "POST /v1/leases", &asked);
+    let request = format!(r#"{{"queues":["{queue}"],"max":1000,"ttl":"{ttl}"}}"#);
+    let said = call(server, "POST /v1/leases", &request);
     let leases = said["leases"].as_array().unwrap().iter();
     leases.map(|lease| lease["lease"].as_str().unwrap().to_owned()).collect()
 }

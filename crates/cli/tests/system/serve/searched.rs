@@ -126,13 +126,13 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
     let shown = redis.url().replace("redis://", "redis://•••@");
     let work = ["work", "q", "--until-empty", "--", "true"];
     for args in [&["push", "q"][..], &["jobs"], &work, &["status"]] {
-        let (code, said) = ended(tenure(&[&["--url", &given][..], args].concat(), None));
-        assert_eq!(code, Some(69), "{args:?}: {said}");
+        let (code, log) = ended(tenure(&[&["--url", &given][..], args].concat(), None));
+        assert_eq!(code, Some(69), "{args:?}: {log}");
         let says =
             format!("no server of Tenure uses {shown}; start one: tenure serve --store {shown}\n");
-        assert!(said.contains(&says) && !said.contains("geheim"), "{args:?}: {said}");
+        assert!(log.contains(&says) && !log.contains("geheim"), "{args:?}: {log}");
         // That is all: the hint of a server that does not answer would say it again.
-        assert!(!said.contains("hint: "), "{args:?}: {said}");
+        assert!(!log.contains("hint: "), "{args:?}: {log}");
     }
     // Commands that read the Redis itself name it too.
     for args in [
@@ -142,10 +142,10 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
         &["doctor", &given],
     ] {
         let output = tenure(args, None).output().unwrap();
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        let said = said.concat().split_whitespace().collect::<Vec<_>>().join(" ");
+        let log = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        let log = log.concat().split_whitespace().collect::<Vec<_>>().join(" ");
         let says = format!("start one: tenure serve --store {shown}");
-        assert!(said.contains(&says) && !said.contains("geheim"), "{args:?}: {said}");
+        assert!(log.contains(&says) && !log.contains("geheim"), "{args:?}: {log}");
     }
 }
 

@@ -98,8 +98,8 @@ fn calls_through_any_server_survive_a_killed_or_ended_leader() {
             }
         });
         if signal == Signal::SIGTERM {
-            let (code, said) = ends.ended();
-            assert_eq!(code, Some(0), "{said}");
+            let (code, log) = ends.ended();
+            assert_eq!(code, Some(0), "{log}");
         }
     }
     let last = remote(&servers[0]);

@@ -39,8 +39,8 @@ fn store_settings_come_from_the_first_server_until_changed() {
     let store = redis.url();
     // Without a store it says nothing there.
     let show = || {
-        let shown = tenure(&["store", "show", "--store", &store], None).output().unwrap();
-        String::from_utf8(shown.stdout).unwrap()
+        let output = tenure(&["store", "show", "--store", &store], None).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
     };
     let mut nobody = tenure(&["store", "show", "--store", &store], None);
     let nobody = nobody.output().unwrap();
@@ -121,20 +121,20 @@ fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     let store = redis.url();
     let mut server = Server::start_with(&store, &[], None);
     until("wrote ", || {
-        let shown = tenure(&["store", "show", "--store", &store], None).output().unwrap();
-        String::from_utf8(shown.stdout).unwrap()
+        let output = tenure(&["store", "show", "--store", &store], None).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
     });
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     let begun = Instant::now();
-    let (code, told) = ended(tenure(&["store", "compact", "--store", &store], None));
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {told}", begun.elapsed());
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("the leader of epoch "), "{told}");
-    assert!(told.contains(" is silent; it wrote "), "{told}");
-    assert!(told.contains("the request stays in the store"), "{told}");
-    assert!(told.contains(&format!("tenure serve --store {store}")), "{told}");
+    let (code, output) = ended(tenure(&["store", "compact", "--store", &store], None));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {output}", begun.elapsed());
+    let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("the leader of epoch "), "{output}");
+    assert!(output.contains(" is silent; it wrote "), "{output}");
+    assert!(output.contains("the request stays in the store"), "{output}");
+    assert!(output.contains(&format!("tenure serve --store {store}")), "{output}");
     // And the next leader makes the requested snapshot.
     let wish = || redis.ask(&["HGET", "{tenure}:store", "compact"]).unwrap();
     assert!(wish().contains("asked"), "{}", wish());
