@@ -8,8 +8,8 @@ use tenure_core::requests::OPERATIONS;
 
 use crate::house::{code, production, root};
 
-/// Files of production code that an operation may cost. One of them counts its rows, in a match that has an arm for each.
-const FILES_MAX: usize = 9;
+/// Places in production code that an operation may cost. One of them counts its rows, in a match that has an arm for each.
+const PLACES_MAX: usize = 9;
 
 /// Operations of the usual kind, and the word of the command line for each.
 const WALKED: &[(&str, &str)] =
@@ -51,7 +51,7 @@ fn without_comments(path: &str) -> String {
 #[test]
 fn the_tables_name_files_that_are_there_and_not_too_many() {
     let (rows, tests) = rows();
-    assert!(rows.len() <= FILES_MAX, "{rows:?}");
+    assert!(rows.len() <= PLACES_MAX, "{rows:?}");
     assert!(!tests.is_empty());
     for path in rows.iter().chain(&tests) {
         assert!(root().join(path).exists(), "CONTRIBUTING.md names {path}");
@@ -85,6 +85,7 @@ fn an_operation_is_in_one_file_of_each_row_and_in_no_other() {
             .filter(|path| !rows.iter().any(|row| path.starts_with(row.as_str())))
             .collect();
         assert!(stray.is_empty(), "CONTRIBUTING.md does not name where {name} is too: {stray:?}");
-        assert!(found.len() <= FILES_MAX, "{name} costs {found:#?}");
+        // Fields that several operations share may be declared in a file of their own.
+        assert!(found.len() <= PLACES_MAX + 1, "{name} costs {found:#?}");
     }
 }
