@@ -37,8 +37,8 @@ pub fn rows() -> Vec<Row> {
                 max: 7,
                 wait: Span::from_us(5_000_000)
             },
-            "GET /v1/events?since=a-1&type=job.granted%2Cflow.finished&queue=gr%C3%B6%C3%9Fe%20b\
-             &job=j%201&flow=f&schedule=s&limit=site:x&pool=p&max=7&wait=5s",
+            "GET /v1/events?since=a-1&max=7&wait=5s&type=job.granted%2Cflow.finished&queue=gr%C3%B6%C3%9Fe%20b\
+             &job=j%201&flow=f&schedule=s&limit=site:x&pool=p",
             "",
             200,
             EVENTS,

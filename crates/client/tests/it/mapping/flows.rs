@@ -117,7 +117,7 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row!(
             ListParents { job: key(), full: true, page: page() },
-            "GET /v1/jobs/key:meeting%2F42/parents?max=7&cursor=a%2Bb%2F%3D&full=true",
+            "GET /v1/jobs/key:meeting%2F42/parents?full=true&max=7&cursor=a%2Bb%2F%3D",
             "",
             200,
             list(PARENTS),

@@ -81,10 +81,10 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         row!(
             ListJobs { filter: filter(), page: page(), full: true },
-            "GET /v1/jobs?queue=gr%C3%B6%C3%9Fe%20b&state=ready%2Cblocked&kind=fetch%20page\
+            "GET /v1/jobs?full=true&queue=gr%C3%B6%C3%9Fe%20b&state=ready%2Cblocked&kind=fetch%20page\
              &label=k:a%26b%3Dc&error=timed%20out%20%26%20gone\
              &finished_after=2026-12-01T09:55:00.000000Z\
-             &finished_before=2026-12-01T09:55:00.000000Z&max=7&cursor=a%2Bb%2F%3D&full=true",
+             &finished_before=2026-12-01T09:55:00.000000Z&max=7&cursor=a%2Bb%2F%3D",
             "",
             200,
             list(JOB).replace(r#""next":null"#, r#""next":"c","partial":true"#),
@@ -121,7 +121,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             RetryJob { job: id(), finished_at: None },
             "POST /v1/jobs/j1/retry",
-            "",
+            "{}",
             200,
             JOB,
             R::RetryJob(_)

@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             needs_call(),
             "POST /v1/leases",
-            r#"{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],"wait":"0s","ttl":"0s",
+            r#"{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],"ttl":"0s",
                 "request_id":"r2","place":"r1"}"#,
             200,
             r#"{"leases":[{"lease":null,"fence":9,"limits":["llm:tokens"]}]}"#,
@@ -34,7 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             Lease::needs(needs()),
             "POST /v1/leases",
-            format!(r#"{{"needs":{NEEDS},"wait":"0s","ttl":"30s"}}"#),
+            format!(r#"{{"needs":{NEEDS},"ttl":"30s"}}"#),
             200,
             r#"{"leases":[],"next_at":"2026-12-01T09:55:00.000000Z","reasons":[]}"#,
             R::Lease(leased) if leased.next_at.is_some()
@@ -84,7 +84,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             Settle { settle: vec![], lease: Some(Box::new(needs_call())) },
             "POST /v1/leases/settle",
-            r#"{"settle":[],"lease":{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],"wait":"0s",
+            r#"{"settle":[],"lease":{"needs":[{"limit":"site:a.b","weight":2,"cost":0}],
                 "ttl":"0s","request_id":"r2","place":"r1"}}"#,
             200,
             r#"{"settled":[],"leases":[],"next_at":null,"refused":{"type":"t","title":"T","status":422,

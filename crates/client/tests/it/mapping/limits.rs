@@ -47,7 +47,7 @@ pub(super) fn rows() -> Vec<Row> {
                 gauge: None,
             },
             "PUT /v1/limits/site:*",
-            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null,"quarantine":"1m"}"#,
+            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null,"quarantine":"1m","gauge":null}"#,
             200,
             LIMIT,
             R::PutLimit(Put { created: false, .. })
@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
                 gauge: Some(Box::new(gauge())),
             },
             "PUT /v1/limits/site:a.b",
-            r#"{"concurrency":4,"rate":null,"gap":null,"quarantine":"0s","gauge":{"scrapyd":"http://me:p@host","project":null,"every":"2s","lag":"10s","stale":"30s","on_stale":"hold"}}"#,
+            r#"{"concurrency":4,"rate":null,"gap":null,"quarantine":"0s","gauge":{"scrapyd":"http://me:p@host","every":"2s","lag":"10s","stale":"30s","on_stale":"hold"}}"#,
             201,
             GAUGED,
             R::PutLimit(put) if put.view.gauge.as_ref().is_some_and(|view| view.reading.is_some())

@@ -65,8 +65,7 @@ pub(super) fn rows() -> Vec<Row> {
                 show_payload: Patch::Set(true),
             },
             format!("PATCH {}", path("")),
-            r#"{"needs":null,"retry":{"max_attempts":20,"max_lost":3,"backoff":
-                {"kind":"exponential","base":"1s","max":"1h","jitter":true}},"retain":"0s",
+            r#"{"needs":null,"retry":{"max_attempts":20,"max_lost":3},"retain":"0s",
                 "max_waiting":1,"lost_delay":null,"shares":{},"show_payload":true}"#,
             200,
             QUEUE,
