@@ -107,7 +107,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(
             RetryJob { job: id(), finished_at: None },
             "POST /v1/jobs/j1/retry",
-            "",
+            "{}",
             200,
             shown(),
             R::RetryJob(job) if job.cancelled_children == Some(3)
