@@ -1,10 +1,12 @@
 //! Audit: computes all cached values again from the primary data, and compares them. It only reads.
 
+pub(crate) mod findings;
 mod kin;
 mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::audit::findings::Findings;
 use crate::queue::doors::Fit;
 use crate::queue::order::rank_of;
 use crate::state::{
@@ -16,9 +18,6 @@ use tenure_core::requests::Audited;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
 
-/// The most faults in one answer; the first is the important one.
-const FAULTS_SHOWN: usize = 100;
-
 /// Values that a pool caches about its resources.
 #[derive(Default)]
 struct PoolSums {
@@ -26,23 +25,6 @@ struct PoolSums {
     cooling: u64,
     banned: u64,
     free: BTreeSet<(u64, LiveResourceId)>,
-}
-
-#[derive(Default)]
-pub(crate) struct Findings(Audited);
-
-impl Findings {
-    pub(crate) fn check(&mut self, right: bool, fault: impl FnOnce() -> String) {
-        self.0.checked += 1;
-        if !right && self.0.faults.len() < FAULTS_SHOWN {
-            self.0.faults.push(fault());
-        }
-    }
-
-    /// The findings; `ok` if there are none.
-    pub(crate) fn done(self) -> Audited {
-        Audited { ok: self.0.faults.is_empty(), ..self.0 }
-    }
 }
 
 impl Space {

@@ -39,7 +39,7 @@ pub use crate::rows::stored::{
 use crate::rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use crate::time::agenda::{Agenda, Duty, Spaces, is_ahead};
 use crate::time::recovery::Recovery;
-use audit::Findings;
+use audit::findings::Findings;
 use state::Space;
 pub use state::{NO_JOB, Seq, TakerId};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Findings;
+use super::findings::Findings;
 use crate::state::{Seq, Space, Stand};
 
 impl Space {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Findings;
+use super::findings::Findings;
 use crate::state::{LiveScheduleId, Schedule, Space};
 use tenure_core::names::{Owner, ScheduleId};
 use tenure_core::schedule::Overlap;

@@ -4,7 +4,7 @@
 //! The replaced job cannot remember them: any number of pushes may replace it, and it may be gone before a repeat
 //! comes.
 
-use crate::audit::Findings;
+use crate::audit::findings::Findings;
 use crate::rows::Kind;
 use crate::rows::drain::{ReplacingRow, moment};
 use crate::state::{LiveJobId, Replacing, Space, Stand};

@@ -20,6 +20,7 @@ mod schedule_table;
 mod schedules;
 pub(crate) mod slots;
 mod space;
+pub(crate) mod sparse;
 mod waiting;
 
 use crate::state::slots::Id;

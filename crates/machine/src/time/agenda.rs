@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::audit::Findings;
+use crate::audit::findings::Findings;
 use crate::retention::resting::Resting;
 use crate::state::Space;
 use tenure_core::bounds::CLOCK_BEHIND_LOUD_US;
