@@ -50,28 +50,24 @@ impl Space {
     fn audit_leases(&self, found: &mut Findings) {
         let mut in_use: BTreeMap<LimitId, (u64, BTreeSet<Fence>)> = BTreeMap::new();
         let mut held: BTreeMap<LiveResourceId, Vec<Fence>> = BTreeMap::new();
-        for (fence, lease) in &self.leases {
-            found.check(lease.fence == *fence && *fence <= self.fence, || {
-                format!("the fence {fence} is above the namespace's")
-            });
+        self.leases.audit(found, |slot| self.jobs[slot].lost > 0);
+        for lease in self.leases.iter() {
+            let fence = lease.fence;
             for limit in &lease.limits {
                 let sum = in_use.entry(limit.limit).or_default();
                 sum.0 += u64::from(limit.weight);
-                sum.1.insert(*fence);
+                sum.1.insert(fence);
             }
             for resource in &lease.resources {
-                held.entry(resource.resource).or_default().push(*fence);
+                held.entry(resource.resource).or_default().push(fence);
             }
             if let Some(slot) = lease.job {
                 let job = self.jobs.get(slot);
-                found.check(job.is_some_and(|job| job.stand == Stand::Running(*fence)), || {
+                found.check(job.is_some_and(|job| job.stand == Stand::Running(fence)), || {
                     format!("the lease {fence} holds a job that does not run under it")
                 });
             }
         }
-        found.check(self.expiries.len() == self.leases.len(), || {
-            "leases and their expiries differ in number".to_owned()
-        });
         for (slot, limit) in self.limits.iter() {
             let (sum, holders) = in_use.remove(&slot).unwrap_or_default();
             found.check(limit.in_use == sum && limit.holders == holders, || {
@@ -163,7 +159,7 @@ impl Space {
                 }
                 Stand::Running(fence) => {
                     c.2 += 1;
-                    let lease = self.leases.get(&fence);
+                    let lease = self.leases.get(fence);
                     found.check(lease.is_some_and(|lease| lease.job == Some(slot)), || {
                         format!("job \"{}\" runs under no lease", job.id)
                     });
@@ -194,14 +190,6 @@ impl Space {
                 )
             });
         }
-        let mut holding: hashbrown::HashMap<_, crate::state::Holding> = Default::default();
-        for lease in self.leases.values() {
-            let sum = holding.entry(lease.holder.clone()).or_default();
-            sum.leases += 1;
-            sum.suspects += u64::from(lease.job.is_some_and(|slot| self.jobs[slot].lost > 0));
-        }
-        found
-            .check(holding == self.holding, || "what each worker holds is cached wrong".to_owned());
     }
 
     fn audit_lanes(&self, found: &mut Findings) {

@@ -23,7 +23,7 @@ impl Space {
         let mut lease = None;
         let reasons = match job.stand {
             Stand::Running(fence) => {
-                lease = self.leases.get(&fence).map(|held| RunningLease {
+                lease = self.leases.get(fence).map(|held| RunningLease {
                     lease: lease_id(fence, held.seq),
                     holder: self.holder_of(held),
                     since: held.granted_at,
@@ -116,7 +116,7 @@ impl Space {
         for (id, worker) in &self.workers {
             if worker.queues.get(&queue).is_some_and(|at| is_recent(*at, now)) {
                 asking += 1;
-                let holds = self.holding.contains_key(&Some(id.clone()));
+                let holds = self.leases.held_by(&Some(id.clone())).leases > 0;
                 busy += u64::from(holds && worker.waiting == 0);
             }
         }

@@ -254,7 +254,7 @@ impl Machine {
         if let Some(space) = self.spaces.get_mut(namespace) {
             self.agenda.steps(namespace);
             let done = space.step(command, clock, &mut self.next_seq, rest);
-            self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
+            self.largest_ttl = self.largest_ttl.max(space.leases.largest_ttl());
             return done;
         }
         if self.wake(namespace) {
@@ -270,7 +270,7 @@ impl Machine {
         if self.spaces.len() + self.resting.len() >= self.config.namespaces_max {
             return Err(StoreRefusal::NamespacesFull { most: self.config.namespaces_max }.into());
         }
-        self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
+        self.largest_ttl = self.largest_ttl.max(space.leases.largest_ttl());
         self.agenda.steps(namespace);
         self.spaces.insert(namespace.clone(), Box::new(space));
         done
@@ -433,7 +433,7 @@ impl Machine {
         self.next_seq = self.next_seq.max(last_seq.next());
         for space in self.spaces.values_mut() {
             space.restored(clock);
-            self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
+            self.largest_ttl = self.largest_ttl.max(space.leases.largest_ttl());
         }
     }
 
@@ -450,13 +450,13 @@ impl Machine {
 
     /// Raises the last fence of a namespace, which begins with that if it is not there.
     pub fn raise_fence(&mut self, namespace: &Namespace, fence: Fence) {
-        let space = self.space(namespace);
-        space.fence = space.fence.max(fence);
+        self.space(namespace).leases.raise_fence(fence);
     }
 
     /// The last fence of each namespace.
     pub fn fences(&self) -> BTreeMap<Namespace, Fence> {
-        self.spaces.values().map(|space| (space.name.clone(), space.fence)).collect()
+        let last = |space: &Space| (space.name.clone(), space.leases.last_fence());
+        self.spaces.values().map(|space| last(space)).collect()
     }
 
     /// Ends every lease of a restored machine, each at the moment at which it would have expired: the store becomes a copy,
@@ -464,7 +464,7 @@ impl Machine {
     pub fn release_all(&mut self) -> (u64, Option<Moment>) {
         let (mut leases, mut last) = (0, None);
         for (name, space) in &mut self.spaces {
-            let ends = space.leases.iter().map(|(fence, lease)| (lease.expires_at, *fence));
+            let ends = space.leases.iter().map(|lease| (lease.expires_at, lease.fence));
             let ends: BTreeSet<(Moment, Fence)> = ends.collect();
             if !ends.is_empty() {
                 self.agenda.steps(name);

@@ -53,11 +53,9 @@ impl Space {
             && self.limit_settings.is_empty()
             && self.limit_by_name.is_empty()
             && self.pool_by_name.is_empty()
-            && self.leases.is_empty()
+            && self.leases.hold_nothing()
             && self.keys.is_empty()
-            && self.requests.is_empty()
             && self.replacing.is_empty()
-            && self.stubs.is_empty()
             && self.schedule_by_id.is_empty()
             && self.synced_sets.is_empty()
             && self.flows.is_empty()
@@ -74,7 +72,7 @@ impl Space {
 
     /// Its end if no call comes; `None` while it has content.
     pub(crate) fn ends_at(&self) -> Option<Moment> {
-        self.holds_nothing().then(|| ends_at(self.used_at, self.fence))
+        self.holds_nothing().then(|| ends_at(self.used_at, self.leases.last_fence()))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn page<K: ToString, T>(behind: impl Iterator<Item = (K, T)>, page: &
 
 impl Space {
     pub(crate) fn holder(&self, fence: Fence) -> Option<Holder> {
-        let lease = self.leases.get(&fence)?;
+        let lease = self.leases.get(fence)?;
         Some(Holder {
             lease: lease_id(fence, lease.seq),
             holder: self.holder_of(lease),
@@ -272,7 +272,7 @@ impl Space {
         let mut items = Vec::new();
         let mut next = None;
         let from = after.map_or_else(Fence::default, Fence::next);
-        for (fence, lease) in self.leases.range(from..) {
+        for lease in self.leases.from(from) {
             let queue = lease.job.and_then(|slot| {
                 self.queues[self.shapes[self.jobs[slot].shape].queue].name.clone()
             });
@@ -299,8 +299,8 @@ impl Space {
                 break;
             }
             items.push(LeaseSummary {
-                lease: lease_id(*fence, lease.seq),
-                fence: *fence,
+                lease: lease_id(lease.fence, lease.seq),
+                fence: lease.fence,
                 holder,
                 granted_at: lease.granted_at,
                 expires_at: lease.expires_at,
@@ -327,7 +327,7 @@ impl Space {
                 pid: w.pid,
                 version: w.version.clone(),
                 queues: queues.collect(),
-                leases: self.holding.get(&Some(id.clone())).map_or(0, |held| held.leases),
+                leases: self.leases.held_by(&Some(id.clone())).leases,
                 last_seen_at: w.seen_at,
             };
             (id, view)

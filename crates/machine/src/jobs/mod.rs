@@ -131,7 +131,7 @@ impl Space {
     }
 
     pub(crate) fn stored_lease(&self, fence: Fence) -> Option<StoredLease> {
-        let lease = self.leases.get(&fence)?;
+        let lease = self.leases.get(fence)?;
         Some(StoredLease {
             fence,
             holder: lease.holder.clone(),

@@ -6,7 +6,7 @@ use crate::rows::stored::lease_id;
 use crate::scarce::limits::Owes;
 use crate::state::{
     Awaited, Due, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle,
-    Seq, Space, Stand, Stub,
+    Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
@@ -94,29 +94,16 @@ impl Space {
     /// Ends a lease: its permits and resources return, and its job goes on. `None` without a job, or if there is no
     /// such lease.
     pub(crate) fn end_lease(&mut self, fence: Fence, end: End, now: Moment) -> Option<Became> {
-        let lease = self.leases.remove(&fence)?;
-        self.expiries.clear(lease.expires_at, fence);
-        if let Some(deadline) = lease.deadline {
-            self.deadlines.clear(deadline, fence);
-        }
+        let lease = self.leases.remove(fence, |slot| self.jobs[slot].lost > 0)?;
         self.return_needs(&lease, &end, now);
-        let suspect = lease.job.is_some_and(|slot| self.jobs[slot].lost > 0);
-        if let Some(holding) = self.holding.get_mut(&lease.holder) {
-            holding.leases -= 1;
-            holding.suspects -= u64::from(suspect);
-            if holding.leases == 0 {
-                self.holding.remove(&lease.holder);
-            }
-        }
         let outcome = end.outcome();
         let Some(slot) = lease.job else {
             self.drop_lease_row(fence);
             if !matches!(end, End::Undelivered | End::Copied) {
                 let until = now.plus(Span::from_us(STUB_US));
                 let outcome = if end.is_settle() { Outcome::Released } else { Outcome::Lost };
-                self.stubs.insert(fence, Stub { outcome, until });
-                self.stub_ends.set(until, fence);
-                self.stub_row(fence);
+                self.leases.tombstones.insert(fence, Tombstone { outcome, until });
+                self.tombstone_row(fence);
             }
             let holder = lease.holder.as_ref().map(|worker| worker.as_str().to_owned());
             let (lease, fence) = (Some(lease_id(fence, lease.seq)), Some(fence));

@@ -99,8 +99,7 @@ impl Space {
         }
         let key = self.lanes[lane].key.clone();
         let queue = key.queue;
-        self.fence = self.fence.next().max(Fence::new(now.us()));
-        let fence = self.fence;
+        let fence = self.leases.next_fence(now);
         let (limits, resources) = self.take_needs(lane, fence, now);
         self.book_turn(lane);
         if self.leases.is_empty() {
@@ -116,34 +115,28 @@ impl Space {
         for held in limits.iter().filter(|_| job.is_some()) {
             goes_on |= self.own_run_is_held(held.limit, seq, held.weight);
         }
-        let ttl = asker.ttl;
-        let expires_at = self.set_end(fence, ttl, deadline, now);
-        self.leases.insert(
+        let lease = LeaseState {
             fence,
-            LeaseState {
-                fence,
-                job,
-                seq,
-                holder: asker.worker.clone(),
-                granted_at: now,
-                ttl,
-                expires_at,
-                deadline,
-                limits,
-                resources,
-                request: asker.request.clone(),
-                extended: false,
-                answered_again: false,
-                seen_at: now,
-                local: asker.local,
-                first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
-                orphaned: false,
-                goes_on,
-            },
-        );
-        let holding = self.holding.entry(asker.worker.clone()).or_default();
-        holding.leases += 1;
-        holding.suspects += u64::from(key.suspect);
+            job,
+            seq,
+            holder: asker.worker.clone(),
+            granted_at: now,
+            ttl: asker.ttl,
+            expires_at: Moment::MAX,
+            deadline,
+            limits,
+            resources,
+            request: asker.request.clone(),
+            extended: false,
+            answered_again: false,
+            seen_at: now,
+            local: asker.local,
+            first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
+            orphaned: false,
+            goes_on,
+        };
+        let expires_at = lease.end_of_ttl(now);
+        self.leases.insert(LeaseState { expires_at, ..lease }, key.suspect);
         match job {
             Some(job) => self.start_job(job, lane, arrival, fence, now),
             None => {
@@ -198,25 +191,6 @@ impl Space {
         (limits, resources)
     }
 
-    /// Sets the timers of a lease; answers when it expires. A run with a deadline keeps its lease a quarter of the ttl
-    /// longer at most.
-    fn set_end(
-        &mut self,
-        fence: Fence,
-        ttl: Span,
-        deadline: Option<Moment>,
-        now: Moment,
-    ) -> Moment {
-        self.largest_ttl = self.largest_ttl.max(ttl);
-        let mut expires_at = now.plus(ttl);
-        if let Some(deadline) = deadline {
-            expires_at = expires_at.min(deadline.plus(quarter(ttl)));
-            self.deadlines.set(deadline, fence);
-        }
-        self.expiries.set(expires_at, fence);
-        expires_at
-    }
-
     /// Emits a grant.
     fn emit_grant(&mut self, fence: Fence, job: Option<LiveJobId>, asker: &Asker, now: Moment) {
         let holder = asker.worker.as_ref().map(|worker| worker.as_str().to_owned());
@@ -258,7 +232,7 @@ impl Space {
 
     /// The lease for a grant's holder; payload and data are added from the rows.
     pub(crate) fn grant_view(&self, fence: Fence) -> Option<Grant> {
-        let lease = self.leases.get(&fence)?;
+        let lease = self.leases.get(fence)?;
         Some(Grant {
             seq: lease.job.map(|_| lease.seq),
             lease: LeaseView {
@@ -308,15 +282,14 @@ impl Space {
                     self.step_pending(now);
                     continue;
                 }
-                let suspects =
-                    self.holding.get(&asker.worker).is_none_or(|held| held.suspects == 0);
+                let suspects = self.leases.held_by(&asker.worker).suspects == 0;
                 if !self.queue_is_open(*queue, suspects, now) {
                     break;
                 }
                 let Some(lane) = self.next_lane(*queue, suspects) else { break };
                 match self.try_lane(lane, asker, now) {
                     Tried::Granted(fence) => {
-                        let job = self.leases.get(&fence).and_then(|lease| lease.job);
+                        let job = self.leases.get(fence).and_then(|lease| lease.job);
                         bytes += job.map_or(0, |slot| self.jobs[slot].bytes as usize);
                         fences.push(fence);
                     }
@@ -334,10 +307,7 @@ impl Space {
             && !fences.is_empty()
         {
             let until = now.plus(Span::from_us(REQUEST_US));
-            if let Some(old) = self.requests.insert(id.clone(), PastRequest { fences, until }) {
-                self.request_ends.clear(old.until, id.clone());
-            }
-            self.request_ends.set(until, id.clone());
+            self.leases.requests.insert(id.clone(), PastRequest { fences, until });
             self.request_row(id);
         }
         Granted { grants, answer: Default::default() }
@@ -364,9 +334,4 @@ impl Space {
         self.queue_by_name.insert(name.clone(), queue);
         queue
     }
-}
-
-/// A quarter of a ttl: the longest time by which a lease outlives its deadline.
-pub(crate) fn quarter(ttl: Span) -> Span {
-    Span::from_us(ttl.us() / 4)
 }

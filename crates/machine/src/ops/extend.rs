@@ -1,7 +1,6 @@
 //! Extend: keeps leases alive, and names those that are lost and those whose job should stop.
 
 use crate::answer::{Act, Context};
-use crate::lease::grant::quarter;
 use crate::rows::Archive;
 use crate::rows::stored::{lease_id, parse_lease_id};
 use crate::state::{LiveJobId, Space};
@@ -16,41 +15,23 @@ impl Space {
     pub(crate) fn extend(&mut self, ask: Extend, archive: &dyn Archive, now: Moment) -> Extended {
         let mut answer = Extended::default();
         for item in ask.leases {
-            let live = parse_lease_id(&item.lease)
-                .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
-            let Some((fence, seq)) = live else {
+            let live = parse_lease_id(&item.lease).and_then(|id| self.leases.named(id));
+            let Some(lease) = live else {
                 if self.was_settled(&item.lease, archive) {
                     answer.crossed.push(item.lease.clone());
                 }
                 answer.lost.push(item.lease);
                 continue;
             };
-            let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            if let Some(ttl) = ask.ttl
-                && ttl != lease.ttl
-            {
-                lease.ttl = ttl;
-                self.largest_ttl = self.largest_ttl.max(ttl);
-                // A lease gets its ttl again after a restart, so the ttl is stored in a row.
-                match lease.job {
-                    Some(slot) => self.dirty_job(slot),
-                    None => self.lease_row(fence),
-                }
-            }
-            let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            let mut expires_at = now.plus(lease.ttl);
-            if let Some(deadline) = lease.deadline {
-                expires_at = expires_at.min(deadline.plus(quarter(lease.ttl)));
-            }
-            let expires_at = expires_at.max(lease.expires_at);
-            let old = std::mem::replace(&mut lease.expires_at, expires_at);
-            lease.extended = true;
+            let (fence, seq) = (lease.fence, lease.seq);
+            let has_new_ttl = ask.ttl.is_some_and(|ttl| ttl != lease.ttl);
             // A sign of life is later than a deafness that ended at the same time.
-            lease.seen_at = now.max(self.deaf_at.plus(Span::from_us(1)));
-            let (job, holder) = (lease.job, lease.holder.clone());
-            if old != expires_at {
-                self.expiries.clear(old, fence);
-                self.expiries.set(expires_at, fence);
+            let seen_at = now.max(self.deaf_at.plus(Span::from_us(1)));
+            let Some(lease) = self.leases.extend(fence, ask.ttl, seen_at, now) else { continue };
+            let (job, holder, expires_at) = (lease.job, lease.holder.clone(), lease.expires_at);
+            if has_new_ttl {
+                // A lease gets its ttl again after a restart, so the ttl is stored in a row.
+                self.written_lease(fence);
             }
             self.hear_worker(holder.as_ref(), now);
             if let Some(slot) = self.report(fence, item.progress) {
@@ -68,7 +49,7 @@ impl Space {
     /// cannot show it, and JSON's `null` is no report.
     pub(crate) fn report(&mut self, fence: Fence, progress: Option<Json>) -> Option<LiveJobId> {
         let progress = progress.filter(|progress| !progress.is_null())?;
-        let slot = self.leases.get(&fence)?.job?;
+        let slot = self.leases.get(fence)?.job?;
         let seq = self.jobs[slot].seq;
         self.out.rows.job(seq).progress = Some(Some(progress));
         Some(slot)

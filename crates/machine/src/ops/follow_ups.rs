@@ -116,7 +116,7 @@ pub(crate) fn kinship_of(jobs: &[NewJob]) -> Result<Kinship, Refusal> {
 impl Space {
     /// The job of a lease, if such a settle finishes it without keeping it.
     pub(crate) fn goes_with_its_end(&self, fence: Fence, ending: &Ending) -> Option<Goes> {
-        let job = &self.jobs[self.leases.get(&fence)?.job?];
+        let job = &self.jobs[self.leases.get(fence)?.job?];
         let shape = &self.shapes[job.shape];
         let is_last = shape.retry.max_attempts > 0 && job.ended + 1 >= shape.retry.max_attempts;
         let is_finished = match ending {
@@ -134,7 +134,7 @@ impl Space {
 
     /// The flow of a lease's job, which its follow-ups join.
     pub(crate) fn heir(&self, fence: Fence) -> Option<Heir> {
-        let job = &self.jobs[self.leases.get(&fence)?.job?];
+        let job = &self.jobs[self.leases.get(fence)?.job?];
         let flow = job.flow()?.clone();
         Some(Heir { flow, called_off: job.cancel_requested })
     }

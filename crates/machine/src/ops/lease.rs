@@ -53,14 +53,12 @@ impl Space {
     /// A repeat gets those of its leases that live, and never a second grant. During a recovery it gets no exclusive
     /// lease: forgotten steps may have ended that lease and made the same grant to another holder.
     fn repeated(&mut self, request: Option<&RequestId>, now: Moment) -> Option<LeaseOutcome> {
-        let mut fences = self.requests.get(request?)?.fences.clone();
+        let mut fences = self.leases.requests.get(request?)?.fences.clone();
         if self.closed_until(now).is_some() {
             fences.retain(|fence| !self.holds_exclusive(*fence));
         }
         for fence in &fences {
-            if let Some(lease) = self.leases.get_mut(fence) {
-                lease.answered_again = true;
-            }
+            self.leases.answered_again(*fence);
         }
         let grants = fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
         Some(LeaseOutcome::Now(Granted { grants, answer: Leased::default() }))
@@ -68,7 +66,7 @@ impl Space {
 
     /// True if a lease has permits of a limit with a concurrency, or a resource.
     fn holds_exclusive(&self, fence: Fence) -> bool {
-        self.leases.get(&fence).is_some_and(|lease| {
+        self.leases.get(fence).is_some_and(|lease| {
             let is_capped = |held: &HeldLimit| {
                 self.setting_now(held.limit).is_some_and(|settings| settings.concurrency.is_some())
             };

@@ -96,7 +96,7 @@ impl Space {
 
     fn known(&self, id: &str, archive: &dyn Archive) -> KnownLease {
         let Some((fence, seq)) = parse_lease_id(id) else { return KnownLease::Lost };
-        if self.leases.get(&fence).is_some_and(|lease| lease.seq == seq) {
+        if self.leases.named((fence, seq)).is_some() {
             return KnownLease::Live(fence);
         }
         let answer = |past: &PastSettle| {
@@ -107,8 +107,8 @@ impl Space {
         };
         if seq == NO_JOB {
             let nothing = SettledAs { state: None, run_at: None, next_at: None };
-            return match self.stubs.get(&fence) {
-                Some(stub) if stub.outcome == Outcome::Released => {
+            return match self.leases.tombstones.get(&fence) {
+                Some(ended) if ended.outcome == Outcome::Released => {
                     KnownLease::Past(Outcome::Released, nothing)
                 }
                 _ => KnownLease::Lost,
@@ -137,7 +137,7 @@ impl Space {
     ) -> Result<(), Refusal> {
         // A lost lease is answered in its item, so its statements about needs no longer matter.
         let KnownLease::Live(fence) = self.known(&item.lease, archive) else { return Ok(()) };
-        let Some(lease) = self.leases.get(&fence) else { return Ok(()) };
+        let Some(lease) = self.leases.get(fence) else { return Ok(()) };
         if lease.job.is_none()
             && !matches!(item.ending, Ending::Succeeded { .. } | Ending::Released)
         {
@@ -215,7 +215,7 @@ impl Space {
             let result = Err(Code::QueueFull);
             return Ok(SettledOne::changed_nothing(item.lease, result, Vec::new()));
         };
-        let Some(lease) = self.leases.get(&fence) else {
+        let Some(lease) = self.leases.get(fence) else {
             let result = Err(Code::LeaseLost);
             return Ok(SettledOne::changed_nothing(item.lease, result, before));
         };
@@ -266,7 +266,7 @@ impl Space {
         limits: &[LimitVerdict],
         now: Moment,
     ) {
-        let Some(lease) = self.leases.get(&fence) else { return };
+        let Some(lease) = self.leases.get(fence) else { return };
         let holder = lease.holder.clone();
         let judged = resources
             .iter()
@@ -298,7 +298,7 @@ impl Space {
         next_in: Option<Span>,
         now: Moment,
     ) -> Option<Option<Moment>> {
-        let slot = self.leases.get(&fence)?.job?;
+        let slot = self.leases.get(fence)?.job?;
         let origin = self.jobs[slot].origin.clone()?;
         let job = self.jobs[slot].id.clone();
         let next_at = self.move_schedule(&origin, &job, next_in?, now);
@@ -308,9 +308,8 @@ impl Space {
 
     /// Ends a lease by force: like a reap, but counted nowhere.
     fn force_lease(&mut self, id: &str, now: Moment) -> Result<(), Refusal> {
-        let live = parse_lease_id(id)
-            .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
-        let Some((fence, _)) = live else {
+        let live = parse_lease_id(id).and_then(|id| self.leases.named(id));
+        let Some(fence) = live.map(|lease| lease.fence) else {
             return Err(LeaseRefusal::NotFound { lease: id.to_owned() }.into());
         };
         self.end_lease(fence, End::Forced, now);
@@ -321,19 +320,17 @@ impl Space {
     /// repeat of its call, stays: the first answer was lost, but it has a holder, and must not get a second one.
     pub(crate) fn undo(&mut self, fences: &[Fence], now: Moment) {
         for fence in fences {
-            let Some(lease) = self.leases.get(fence) else { continue };
+            let Some(lease) = self.leases.get(*fence) else { continue };
             if lease.extended || lease.answered_again {
                 continue;
             }
             if let Some(request) = lease.request.clone()
-                && let Some(past) = self.requests.get_mut(&request)
+                && self.leases.requests.get(&request).is_some()
             {
-                past.fences.retain(|other| other != fence);
-                if past.fences.is_empty() {
-                    let until = past.until;
-                    self.requests.remove(&request);
-                    self.request_ends.clear(until, request.clone());
-                }
+                self.leases.requests.keep_if(&request, |past| {
+                    past.fences.retain(|other| other != fence);
+                    !past.fences.is_empty()
+                });
                 self.request_row(&request);
             }
             self.end_lease(*fence, End::Undelivered, now);

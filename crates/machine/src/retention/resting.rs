@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Out, Space};
+use crate::state::{CALLERS, Leases, Out, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -41,17 +41,16 @@ impl Resting {
 
     /// Restores the namespace from its numbers.
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
-        let Resting { used_at, last, pulse, deaf_at, largest_ttl, .. } = *self;
-        let Resting { recovered_at, fence, arrival, used, .. } = *self;
+        let Resting { used_at, last, pulse, deaf_at, .. } = *self;
+        let Resting { recovered_at, arrival, used, .. } = *self;
         let Resting { told, settings_generation, written, .. } = *self;
         Space {
             used_at,
             last,
             pulse,
             deaf_at,
-            largest_ttl,
+            leases: Leases::none_after(self.fence, self.largest_ttl),
             recovered_at,
-            fence,
             arrival,
             used,
             told,
@@ -83,9 +82,9 @@ impl Space {
             last: self.last,
             pulse: self.pulse,
             deaf_at: self.deaf_at,
-            largest_ttl: self.largest_ttl,
+            largest_ttl: self.leases.largest_ttl(),
             recovered_at: self.recovered_at,
-            fence: self.fence,
+            fence: self.leases.last_fence(),
             arrival: self.arrival,
             used: self.used,
             told: self.told,

@@ -18,12 +18,10 @@ impl Space {
         trim_map(&mut self.shape_by_bytes);
         trim_map(&mut self.keys);
         trim_map(&mut self.lane_by_key);
-        trim_map(&mut self.requests);
+        self.leases.trim();
         trim_map(&mut self.replacing);
-        trim_map(&mut self.stubs);
         trim_map(&mut self.waiting_requests);
         trim_map(&mut self.places);
-        trim_map(&mut self.holding);
         trim_ring(&mut self.pending);
         trim_ring(&mut self.families);
     }
@@ -38,7 +36,7 @@ impl Space {
             && self.takers.is_empty()
             && self.workers.is_empty()
             && self.caller_by_taker.is_empty()
-            && self.requests.is_empty();
+            && self.leases.requests.is_empty();
         if !is_quiet || self.by_id.capacity() == 0 {
             return;
         }
@@ -47,12 +45,10 @@ impl Space {
         self.shape_by_bytes.shrink_to_fit();
         self.keys.shrink_to_fit();
         self.lane_by_key.shrink_to_fit();
-        self.requests.shrink_to_fit();
+        self.leases.shrink_to_fit();
         self.replacing.shrink_to_fit();
-        self.stubs.shrink_to_fit();
         self.waiting_requests.shrink_to_fit();
         self.places.shrink_to_fit();
-        self.holding.shrink_to_fit();
         self.out.ended.shrink_to_fit();
         self.pending.shrink_to_fit();
         self.families.shrink_to_fit();

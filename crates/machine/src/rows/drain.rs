@@ -267,17 +267,17 @@ impl Space {
     }
 
     pub(crate) fn request_row(&mut self, id: &RequestId) {
-        let row = self.requests.get(id).and_then(|past| {
+        let row = self.leases.requests.get(id).and_then(|past| {
             json(&RequestRow { fences: past.fences.clone(), until: past.until.us() })
         });
         self.put(Kind::Request, id.as_str(), row);
     }
 
-    pub(crate) fn stub_row(&mut self, fence: Fence) {
-        let row = self
-            .stubs
-            .get(&fence)
-            .and_then(|stub| json(&StubRow { outcome: stub.outcome, until: stub.until.us() }));
+    pub(crate) fn tombstone_row(&mut self, fence: Fence) {
+        let row =
+            self.leases.tombstones.get(&fence).and_then(|ended| {
+                json(&StubRow { outcome: ended.outcome, until: ended.until.us() })
+            });
         self.put(Kind::Stub, fence.to_string(), row);
     }
 
@@ -285,6 +285,14 @@ impl Space {
     pub(crate) fn lease_row(&mut self, fence: Fence) {
         let row = self.stored_lease(fence).map(|lease| lease.row());
         self.put(Kind::Lease, fence.to_string(), row);
+    }
+
+    /// Writes a changed lease into its row, which is that of its job if it has one.
+    pub(crate) fn written_lease(&mut self, fence: Fence) {
+        match self.leases.get(fence).map(|lease| lease.job) {
+            Some(Some(slot)) => self.dirty_job(slot),
+            Some(None) | None => self.lease_row(fence),
+        }
     }
 
     pub(crate) fn drop_lease_row(&mut self, fence: Fence) {
@@ -332,15 +340,11 @@ impl Space {
         for group in std::mem::take(&mut self.out.dirty_turns) {
             self.drain_turn(group);
         }
-        let numbers = (self.fence, self.arrival, self.used);
+        let numbers = (self.leases.last_fence(), self.arrival, self.used);
         if !self.out.rows.is_empty() || self.out.written != Some(numbers) {
             self.out.written = Some(numbers);
-            let row = MetaRow {
-                fence: self.fence,
-                arrival: self.arrival,
-                used: self.used,
-                last: self.last.us(),
-            };
+            let (fence, arrival, used) = numbers;
+            let row = MetaRow { fence, arrival, used, last: self.last.us() };
             self.put(Kind::Meta, "", json(&row));
         }
         self.out.ended.clear();

@@ -24,8 +24,9 @@ impl Space {
             .collect();
         jobs.sort();
         all.extend(jobs.into_iter().map(|(id, text)| format!("{id} {text}")));
-        for (fence, lease) in &self.leases {
-            all.push(format!("lease {fence} {:?} {:?}", lease.seq, self.stored_lease(*fence)));
+        for lease in self.leases.iter() {
+            let (fence, seq) = (lease.fence, lease.seq);
+            all.push(format!("lease {fence} {seq:?} {:?}", self.stored_lease(fence)));
         }
         for (name, settings) in &self.limit_settings {
             all.push(format!("setting {name} {settings:?}"));
@@ -113,7 +114,8 @@ impl Space {
         edges.extend(followed);
         edges.sort();
         all.extend(edges);
-        all.push(format!("numbers {} {} {}", self.fence, self.arrival, self.used));
+        let fence = self.leases.last_fence();
+        all.push(format!("numbers {fence} {} {}", self.arrival, self.used));
         all
     }
 

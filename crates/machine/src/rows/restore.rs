@@ -14,7 +14,7 @@ use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{
     Dropped, Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
-    LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
+    LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
@@ -57,7 +57,7 @@ impl Space {
         match kind {
             Kind::Meta => {
                 let row: MetaRow = serde_json::from_str(value).ok()?;
-                self.fence = row.fence;
+                self.leases.raise_fence(row.fence);
                 self.arrival = row.arrival;
                 self.used = row.used;
                 self.last = moment(row.last);
@@ -167,16 +167,14 @@ impl Space {
                 let row: RequestRow = serde_json::from_str(value).ok()?;
                 let id = RequestId::known(key).ok()?;
                 let until = moment(row.until);
-                self.request_ends.set(until, id.clone());
-                self.requests.insert(id, PastRequest { fences: row.fences, until });
+                self.leases.requests.insert(id, PastRequest { fences: row.fences, until });
             }
             Kind::Replacing => self.restore_replacing(key, value)?,
             Kind::Stub => {
                 let row: StubRow = serde_json::from_str(value).ok()?;
                 let fence = key.parse().ok()?;
                 let until = moment(row.until);
-                self.stub_ends.set(until, fence);
-                self.stubs.insert(fence, Stub { outcome: row.outcome, until });
+                self.leases.tombstones.insert(fence, Tombstone { outcome: row.outcome, until });
             }
         }
         Some(())
@@ -339,7 +337,7 @@ impl Space {
 
     /// True if everything that a lease holds exists.
     fn can_hold(&self, lease: &StoredLease) -> bool {
-        !self.leases.contains_key(&lease.fence)
+        self.leases.get(lease.fence).is_none()
             && lease.resources.iter().all(|(pool, id)| {
                 let pool = self.pool_by_name.get(pool);
                 pool.is_some_and(|pool| self.pools[*pool].resources.contains_key(id))
@@ -353,7 +351,6 @@ impl Space {
         seq: Seq,
     ) -> Option<()> {
         let fence = stored.fence;
-        self.largest_ttl = self.largest_ttl.max(stored.ttl);
         let mut limits = Vec::with_capacity(stored.limits.len());
         for (name, weight, cost) in stored.limits {
             let limit = self.limit_for(&name);
@@ -373,35 +370,27 @@ impl Space {
             r.holders.push(fence);
             resources.push(HeldRes { pool, resource });
         }
-        let holding = self.holding.entry(stored.holder.clone()).or_default();
-        holding.leases += 1;
-        holding.suspects += u64::from(job.is_some_and(|slot| self.jobs[slot].lost > 0));
-        self.leases.insert(
+        let lease = LeaseState {
             fence,
-            LeaseState {
-                fence,
-                job,
-                seq,
-                holder: stored.holder,
-                granted_at: stored.granted_at,
-                ttl: stored.ttl,
-                expires_at: Moment::ZERO,
-                deadline: stored.deadline,
-                limits,
-                resources,
-                request: stored.request,
-                extended: false,
-                answered_again: false,
-                seen_at: stored.granted_at,
-                local: stored.local,
-                first: stored.first,
-                orphaned: stored.local,
-                goes_on: false,
-            },
-        );
-        if let Some(deadline) = stored.deadline {
-            self.deadlines.set(deadline, fence);
-        }
+            job,
+            seq,
+            holder: stored.holder,
+            granted_at: stored.granted_at,
+            ttl: stored.ttl,
+            expires_at: Moment::ZERO,
+            deadline: stored.deadline,
+            limits,
+            resources,
+            request: stored.request,
+            extended: false,
+            answered_again: false,
+            seen_at: stored.granted_at,
+            local: stored.local,
+            first: stored.first,
+            orphaned: stored.local,
+            goes_on: false,
+        };
+        self.leases.insert(lease, job.is_some_and(|slot| self.jobs[slot].lost > 0));
         Some(())
     }
 
@@ -413,14 +402,11 @@ impl Space {
         if !ends_all {
             self.deaf_at = now;
         }
-        let fences: Vec<Fence> = self.leases.keys().copied().collect();
-        for fence in fences {
-            let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            // The process that this one replaces is gone, and so are its workers. All other holders may live, with an
-            // unknown last sign of life.
-            lease.expires_at = if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) };
-            self.expiries.set(lease.expires_at, fence);
-        }
+        // The process that this one replaces is gone, and so are its workers. All other holders may live, with an unknown
+        // last sign of life.
+        self.leases.expire_each_at(|lease| {
+            if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) }
+        });
         let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
             let r = &mut self.resources[resource];

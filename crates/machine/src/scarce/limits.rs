@@ -244,7 +244,7 @@ impl Space {
 
     /// Lets permits rest until a time.
     pub(crate) fn rest_until(&mut self, limit: LimitId, weight: u32, until: Moment) {
-        let fence = self.fence;
+        let fence = self.leases.last_fence();
         let l = &mut self.limits[limit];
         // Several may come back at the same time: the number keeps them apart.
         let mut n = fence.get();

@@ -16,6 +16,7 @@ mod needs;
 mod pools;
 mod queues;
 mod ranked;
+mod remembered;
 mod schedule_table;
 mod schedules;
 pub(crate) mod slots;
@@ -31,7 +32,7 @@ pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim
 pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Shape, Stand};
 pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
-pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, PastRequest, Stub};
+pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
 pub(crate) use limits::{Limit, LimitReservation};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use pools::{Pool, PoolReservation, Resource};
@@ -41,7 +42,7 @@ pub(crate) use schedule_table::{PackedSchedule, ScheduleTable};
 pub(crate) use schedules::Schedule;
 pub(crate) use space::{Out, Space};
 pub(crate) use waiting::{
-    Asker, Awaited, AwaitingCall, Caller, Holding, KeptPlace, Taker, WorkerState, is_recent,
+    Asker, Awaited, AwaitingCall, Caller, KeptPlace, Taker, WorkerState, is_recent,
 };
 
 pub(crate) type QueueId = Id<Queue>;

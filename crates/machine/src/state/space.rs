@@ -8,10 +8,10 @@ use hashbrown::{HashMap, HashTable};
 
 use super::{
     Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
-    Flow, Followed, GaugesDue, GroupTurn, Holding, Job, KeptPlace, KeyHolder, Lane, LaneId,
-    LaneKey, LeaseState, Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId,
-    ParentKey, PastRequest, Pool, PoolId, Queue, QueueId, Ranked, Replacing, Reservation, Resource,
-    ScheduleTable, Seq, Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
+    Flow, Followed, GaugesDue, GroupTurn, Job, KeptPlace, KeyHolder, Lane, LaneId, LaneKey, Leases,
+    Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, ParentKey, Pool, PoolId,
+    Queue, QueueId, Ranked, Replacing, Reservation, Resource, ScheduleTable, Seq, Shape, ShapeId,
+    Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::jobs::dependencies::PORTION;
@@ -40,14 +40,11 @@ pub(crate) struct Space {
     pub pulse: Moment,
     pub deaf_at: Moment,
     pub behind: Option<Span>,
-    /// The longest ttl of any lease that was granted, extended or restored here. Never falls.
-    pub largest_ttl: Span,
     /// Set while the store may have lost answered grants: the end of that time, as far as it is known.
     pub recovers_until: Option<Moment>,
     /// The time at which the last recovery began; zero without any.
     pub recovered_at: Moment,
     // Numbers.
-    pub fence: Fence,
     pub arrival: u64,
     pub used: u64,
     // Jobs.
@@ -128,16 +125,10 @@ pub(crate) struct Space {
     /// schedule changes, because its end is no step.
     pub paused_schedules: BTreeSet<(Moment, ScheduleId)>,
     // Leases.
-    pub leases: BTreeMap<Fence, LeaseState>,
-    pub expiries: Timers<Fence>,
-    pub deadlines: Timers<Fence>,
-    pub requests: HashMap<RequestId, PastRequest>,
-    pub request_ends: Timers<RequestId>,
+    pub leases: Leases,
     /// Pushes that replaced the content of a job, by their ids.
     pub replacing: HashMap<JobId, Replacing>,
     pub replacing_ends: Timers<JobId>,
-    pub stubs: HashMap<Fence, Stub>,
-    pub stub_ends: Timers<Fence>,
     // Waiting calls and workers.
     pub takers: BTreeMap<TakerId, Taker>,
     pub callers: Slots<Caller>,
@@ -155,7 +146,6 @@ pub(crate) struct Space {
     pub place_ends: Timers<RequestId>,
     pub workers: BTreeMap<WorkerId, WorkerState>,
     pub worker_ends: Timers<WorkerId>,
-    pub holding: HashMap<Option<WorkerId>, Holding>,
     // Effects of the steps since the last drain.
     pub out: Out,
 }
@@ -174,10 +164,8 @@ impl Space {
             pulse: Moment::ZERO,
             deaf_at: Moment::ZERO,
             behind: None,
-            largest_ttl: Span::ZERO,
             recovers_until: None,
             recovered_at: Moment::ZERO,
-            fence: Fence::default(),
             arrival: 0,
             used: 0,
             jobs: Default::default(),
@@ -234,14 +222,8 @@ impl Space {
             cancelling: Default::default(),
             paused_schedules: Default::default(),
             leases: Default::default(),
-            expiries: Default::default(),
-            deadlines: Default::default(),
-            requests: Default::default(),
-            request_ends: Default::default(),
             replacing: Default::default(),
             replacing_ends: Default::default(),
-            stubs: Default::default(),
-            stub_ends: Default::default(),
             takers: Default::default(),
             callers: Default::default(),
             caller_by_taker: Default::default(),
@@ -255,7 +237,6 @@ impl Space {
             place_ends: Default::default(),
             workers: Default::default(),
             worker_ends: Default::default(),
-            holding: Default::default(),
             out: Default::default(),
         }
     }

@@ -68,14 +68,6 @@ pub(crate) struct KeptPlace {
     pub until: Moment,
 }
 
-/// Numbers of a holder's jobs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Holding {
-    pub leases: u64,
-    /// Suspects among these; at most one at a time.
-    pub suspects: u64,
-}
-
 /// True if a call at that time still shows that its caller is there.
 pub(crate) fn is_recent(at: Moment, now: Moment) -> bool {
     at.plus(Span::from_us(WORKER_US)) > now

@@ -8,7 +8,7 @@ use crate::lease::ending::End;
 use crate::mutant::{Mutant, forgets};
 use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, JobChange};
-use crate::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
+use crate::state::{Due, LeaseState, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
 };
@@ -39,9 +39,9 @@ impl Space {
         let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
         let housekeeping = [
             self.key_ends.next(),
-            self.request_ends.next(),
+            self.leases.requests.next_end(),
             self.replacing_ends.next(),
-            self.stub_ends.next(),
+            self.leases.tombstones.next_end(),
             self.place_ends.next(),
             self.queue_ends.next(),
             self.ends_at(),
@@ -59,12 +59,11 @@ impl Space {
     /// The earliest time at which time alone may change the answer of a lease call.
     pub(crate) fn next_change(&self) -> Option<Moment> {
         let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
-        let ends = [self.expiries.next(), self.deadlines.next()].into_iter().flatten().min();
         [
             first(&self.due),
             first(&self.expiring),
             // No lease ends by time during a recovery.
-            self.recovers_until.or(ends),
+            self.recovers_until.or(self.leases.next_end()),
             self.door_timers.next(),
             self.limit_timers.next(),
             self.resource_timers.next(),
@@ -145,29 +144,10 @@ impl Space {
         self.last = clock;
         self.deaf_at = clock;
         self.pulse = clock;
-        let fences: Vec<Fence> = self.leases.keys().copied().collect();
+        self.leases.set_back(clock);
+        let fences: Vec<Fence> = self.leases.iter().map(|lease| lease.fence).collect();
         for fence in fences {
-            let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            let most = clock.plus(lease.ttl);
-            if lease.expires_at > most {
-                self.expiries.clear(lease.expires_at, fence);
-                lease.expires_at = most;
-                self.expiries.set(most, fence);
-            }
-            if let Some(deadline) = lease.deadline {
-                let most = clock.plus(deadline.since(lease.granted_at));
-                if deadline > most {
-                    self.deadlines.clear(deadline, fence);
-                    lease.deadline = Some(most);
-                    self.deadlines.set(most, fence);
-                }
-            }
-            lease.granted_at = lease.granted_at.min(clock);
-            lease.seen_at = lease.seen_at.min(clock);
-            match lease.job {
-                Some(slot) => self.dirty_job(slot),
-                None => self.lease_row(fence),
-            }
+            self.written_lease(fence);
         }
         for due in self.due.clone() {
             let job = &mut self.jobs[due.job];
@@ -291,36 +271,31 @@ impl Space {
             return;
         }
         for _ in 0..TICK_MAX {
-            let Some((at, fence)) = self.expiries.take_due(now) else { break };
-            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            let Some(lease) = self.leases.first_expired(now) else { break };
+            let (fence, at) = (lease.fence, lease.expires_at);
             // After a deaf time every lease lives at least one ttl of its own from then.
             let quiet = lease.seen_at <= self.deaf_at && self.deaf_at > Moment::ZERO;
             let grace = self.deaf_at.plus(lease.ttl);
             if quiet && grace > at && grace > now && !lease.orphaned {
-                lease.expires_at = grace;
-                self.expiries.set(grace, fence);
+                self.leases.expire_at(fence, grace);
                 continue;
             }
-            // The timer is gone already; put it back for `end_lease` to clear.
-            self.expiries.set(at, fence);
             let end = match lease.deadline {
                 // A holder stops at the deadline, so one that died with its process died before.
                 Some(deadline) if deadline <= at && !lease.orphaned => End::TimedOut,
-                _ => self.lost_end(fence),
+                _ => self.lost_end(lease),
             };
             self.end_lease(fence, end, now);
         }
         for _ in 0..TICK_MAX {
-            let Some((at, fence)) = self.deadlines.take_due(now) else { break };
-            self.deadlines.set(at, fence);
+            let Some(fence) = self.leases.first_timed_out(now) else { break };
             self.end_lease(fence, End::TimedOut, now);
         }
     }
 
     /// A living, working holder extends each fifth of the ttl: a worker that calls in the second half of the ttl and
     /// never extended does not know its lease. In the first half it may have called once more before the job killed it.
-    fn lost_end(&self, fence: Fence) -> End {
-        let Some(lease) = self.leases.get(&fence) else { return End::Forced };
+    fn lost_end(&self, lease: &LeaseState) -> End {
         let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
         let heard = lease
             .holder
@@ -370,15 +345,13 @@ impl Space {
             let Some((_, key)) = self.key_ends.take_due(now) else { break };
             self.tick_key(&key);
         }
-        for _ in 0..TICK_MAX {
-            let Some((_, id)) = self.request_ends.take_due(now) else { break };
-            self.tick_request(&id, now);
+        for id in self.leases.forget_requests(now) {
+            self.request_row(&id);
         }
         self.tick_replacing(now);
         for _ in 0..TICK_MAX {
-            let Some((_, fence)) = self.stub_ends.take_due(now) else { break };
-            self.stubs.remove(&fence);
-            self.stub_row(fence);
+            let Some((fence, _)) = self.leases.tombstones.take_ended(now) else { break };
+            self.tombstone_row(fence);
         }
         for _ in 0..TICK_MAX {
             let Some((_, id)) = self.worker_ends.take_due(now) else { break };
@@ -391,18 +364,6 @@ impl Space {
         for _ in 0..STEPS_MAX {
             let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
             self.forget_unused_queue(queue, now);
-        }
-    }
-
-    /// A request id is remembered for the life of its leases, and at least 60 s.
-    fn tick_request(&mut self, id: &tenure_core::names::RequestId, now: Moment) {
-        let Some(past) = self.requests.get_mut(id) else { return };
-        if past.fences.iter().any(|fence| self.leases.contains_key(fence)) {
-            past.until = now.plus(Span::from_us(tenure_core::bounds::REQUEST_US));
-            self.request_ends.set(past.until, id.clone());
-        } else {
-            self.requests.remove(id);
-            self.request_row(id);
         }
     }
 

@@ -30,6 +30,10 @@ impl<K: Ord + Clone> Timers<K> {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
+    /// The first, if it is due.
+    pub(crate) fn first_due(&self, now: Moment) -> Option<K> {
+        self.0.first().filter(|(at, _)| *at <= now).map(|(_, what)| what.clone())
+    }
     /// Takes the first if it is due.
     pub(crate) fn take_due(&mut self, now: Moment) -> Option<(Moment, K)> {
         if self.next()? > now {

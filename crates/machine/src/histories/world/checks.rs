@@ -57,7 +57,7 @@ impl World {
                 self.fence = fence;
                 let space = self.machine.spaces.get(&self.namespace);
                 let Some(space) = space else { return Ok(()) };
-                if let Some(lease) = space.leases.get(&fence) {
+                if let Some(lease) = space.leases.get(fence) {
                     self.signs.granted(fence, lease.ttl);
                 }
                 let slot = about.job.as_ref().and_then(|job| space.job_by_id(job.as_str()));
@@ -78,7 +78,7 @@ impl World {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
         let now = space.last;
         for (fence, _, _) in granted {
-            let Some(lease) = space.leases.get(fence) else { continue };
+            let Some(lease) = space.leases.get(*fence) else { continue };
             for held in &lease.limits {
                 let l = &space.limits[held.limit];
                 let Some((settings, _)) = space.setting_of(&l.name) else {

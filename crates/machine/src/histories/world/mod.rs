@@ -305,9 +305,9 @@ impl World {
         let now = self.machine.last_in(&self.namespace).unwrap_or_default().max(self.clock);
         let before = self.machine.durable(now);
         self.machine = self.store.open(self.machine.config, self.clock);
-        for (fence, lease) in self.machine.spaces.values().flat_map(|space| &space.leases) {
+        for lease in self.machine.spaces.values().flat_map(|space| space.leases.iter()) {
             if lease.orphaned {
-                self.signs.forget(*fence);
+                self.signs.forget(lease.fence);
             }
         }
         let after = self.machine.durable(now);

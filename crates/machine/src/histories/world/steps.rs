@@ -547,7 +547,8 @@ impl World {
     /// The grants of a call that are remembered for its repeats.
     fn granted_under(&self, call: &Lease) -> Vec<Fence> {
         let space = self.machine.spaces.get(&self.namespace);
-        let past = space.zip(call.request_id.as_ref()).and_then(|(s, id)| s.requests.get(id));
+        let past =
+            space.zip(call.request_id.as_ref()).and_then(|(s, id)| s.leases.requests.get(id));
         past.map_or_else(Vec::new, |past| past.fences.clone())
     }
 

@@ -192,11 +192,11 @@ impl Space {
     fn is_shown(&self, limit: LimitId, fence: Fence, asked_at: Moment) -> bool {
         let lag = self.limits[limit].gauge.as_ref().map_or(Span::ZERO, |g| g.gauge.lag);
         let lag = if forgets(Mutant::SeenTooEarly) { Span::ZERO } else { lag };
-        self.leases.get(&fence).is_some_and(|lease| lease.granted_at.plus(lag) < asked_at)
+        self.leases.get(fence).is_some_and(|lease| lease.granted_at.plus(lag) < asked_at)
     }
 
     fn weight_of(&self, limit: LimitId, fence: Fence) -> u64 {
-        let held = self.leases.get(&fence).into_iter().flat_map(|lease| &lease.limits);
+        let held = self.leases.get(fence).into_iter().flat_map(|lease| &lease.limits);
         held.filter(|held| held.limit == limit).map(|held| u64::from(held.weight)).sum()
     }
 
@@ -214,7 +214,7 @@ impl Space {
             self.limits[limit].holders.contains(&fence)
                 && (!job.ended_unsettled
                     || self.is_shown(limit, fence, asked_at)
-                    || self.leases.get(&fence).is_some_and(|lease| lease.goes_on))
+                    || self.leases.get(fence).is_some_and(|lease| lease.goes_on))
         };
         let outside = |(id, times): (&str, u64)| times - u64::from(is_ours(id));
         listed.into_iter().map(outside).sum()
