@@ -39,6 +39,8 @@ impl Space {
         self.audit_awaiting(&mut found);
         self.audit_kin(&mut found);
         self.audit_replacing(&mut found);
+        self.keys.audit(&mut found, "the unique key");
+        self.places.audit(&mut found, "the place of the request");
         let shells = self.schedules.iter().filter(|(_, s)| s.shell).count();
         found.check(self.shells == shells, || {
             format!("{} schedules are counted as deleted, and {shells} are", self.shells)

@@ -35,14 +35,10 @@ fn space(world: &World) -> &Space {
     &world.machine.spaces[&Namespace::main()]
 }
 
-/// All remembered pushes, with their ends.
+/// All remembered pushes.
 fn remembered(world: &World) -> Vec<String> {
-    let space = space(world);
-    let mut all: Vec<String> = space
-        .replacing
-        .iter()
-        .map(|(by, past)| format!("{by} {past:?} {}", space.replacing_ends.has(past.until, by)))
-        .collect();
+    let past = space(world).replacing.iter();
+    let mut all: Vec<String> = past.map(|(by, past)| format!("{by} {past:?}")).collect();
     all.sort();
     all
 }
@@ -82,7 +78,6 @@ fn a_tick_forgets_a_portion_of_the_pushes_that_replaced_a_job() {
             (left, left)
         );
     }
-    assert_eq!(space(&world).replacing_ends.len(), 0);
     assert!(push(&mut world, "b0").replaced);
 }
 
@@ -93,25 +88,24 @@ fn an_expired_push_is_not_recalled_even_before_a_tick() {
     assert!(!push(&mut world, "b0").replaced);
     world.now = world.now.plus(Span::from_us(1));
     assert!(push(&mut world, "b0").replaced);
-    assert_eq!((space(&world).replacing.len(), space(&world).replacing_ends.len()), (1, 1));
+    assert_eq!(space(&world).replacing.len(), 1);
     assert!(world.machine.audit(world.now).ok);
 }
 
 type Damage = fn(&mut Space);
 
+fn rename(space: &mut Space, replaced: &str) {
+    space.replacing.keep_if(&id("b0"), |past| {
+        past.id = id(replaced);
+        true
+    });
+}
+
 #[test]
 fn the_audit_finds_each_fault_of_a_push_that_replaced_a_job() {
     let faults: &[(Damage, &str)] = &[
-        (|space| drop(space.replacing_ends.drain()), "is remembered without an end"),
-        (|space| space.replacing.clear(), "and their ends differ in number"),
-        (
-            |space| space.replacing.get_mut(&id("b0")).unwrap().id = id("b0"),
-            "as one that replaced its own job",
-        ),
-        (
-            |space| space.replacing.get_mut(&id("b0")).unwrap().id = id("c"),
-            "as one that replaced another job",
-        ),
+        (|space| rename(space, "b0"), "as one that replaced its own job"),
+        (|space| rename(space, "c"), "as one that replaced another job"),
     ];
     for (make, told) in faults {
         let mut world = replaced(1);

@@ -314,14 +314,7 @@ impl Space {
         let until = unique.hold.map(|span| now.plus(span));
         let holder =
             KeyHolder { seq: job.seq, id: job.id.clone(), until, by_job: true, ended: None };
-        if let Some(old) = self.keys.insert(unique.key.clone(), holder)
-            && let Some(until) = old.until
-        {
-            self.key_ends.clear(until, unique.key.clone());
-        }
-        if let Some(until) = until {
-            self.key_ends.set(until, unique.key.clone());
-        }
+        self.keys.insert(unique.key.clone(), holder);
         self.key_row(&unique.key);
     }
 
@@ -339,19 +332,16 @@ impl Space {
             return true;
         };
         let (key, seq, id) = (unique.key.clone(), job.seq, job.id.clone());
-        match self.keys.get_mut(&key) {
+        let holder = match self.keys.remove(&key) {
             // Its time is not over, so it held the key all the while.
-            Some(holder) if holder.seq == seq => holder.by_job = true,
+            Some(holder) if holder.seq == seq => KeyHolder { by_job: true, ..holder },
             Some(holder) if holder.by_job || holder.until.is_some_and(|at| at > now) => {
+                self.keys.insert(key, holder);
                 return false;
             }
-            _ => {
-                let holder = KeyHolder { seq, id, until: None, by_job: true, ended: None };
-                if let Some(until) = self.keys.insert(key.clone(), holder).and_then(|h| h.until) {
-                    self.key_ends.clear(until, key.clone());
-                }
-            }
-        }
+            Some(_) | None => KeyHolder { seq, id, until: None, by_job: true, ended: None },
+        };
+        self.keys.insert(key.clone(), holder);
         self.key_row(&key);
         true
     }
@@ -368,32 +358,25 @@ impl Space {
     }
 
     fn drop_key(&mut self, key: &UniqueKey, seq: Seq, ended: Option<Box<EndedJob>>, now: Moment) {
-        let Some(holder) = self.keys.get_mut(key).filter(|holder| holder.seq == seq) else {
-            return;
-        };
-        match holder.until {
-            Some(until) if until > now => {
-                holder.by_job = false;
-                holder.ended = ended;
+        let mut changes = false;
+        self.keys.keep_if(key, |holder| {
+            changes = holder.seq == seq;
+            if changes {
+                (holder.by_job, holder.ended) = (false, ended);
             }
-            until => {
-                self.keys.remove(key);
-                if let Some(until) = until {
-                    self.key_ends.clear(until, key.clone());
-                }
-            }
+            !changes || holder.until.is_some_and(|until| until > now)
+        });
+        if changes {
+            self.key_row(key);
         }
-        self.key_row(key);
     }
 
     /// The time of a key is over; its job may still hold it.
-    pub(crate) fn tick_key(&mut self, key: &UniqueKey) {
-        let Some(holder) = self.keys.get_mut(key) else { return };
-        holder.until = None;
-        if !holder.by_job {
-            self.keys.remove(key);
+    pub(crate) fn tick_key(&mut self, key: UniqueKey, holder: KeyHolder) {
+        if holder.by_job {
+            self.keys.insert(key.clone(), KeyHolder { until: None, ..holder });
         }
-        self.key_row(key);
+        self.key_row(&key);
     }
 
     /// True if a job with this kind of uniqueness now holds its key by its life.

@@ -55,17 +55,13 @@ impl Space {
             run_at: job.run_at,
             until,
         };
-        if let Some(old) = self.replacing.insert(by.clone(), past) {
-            self.replacing_ends.clear(old.until, by.clone());
-        }
-        self.replacing_ends.set(until, by.clone());
+        self.replacing.insert(by.clone(), past);
         self.replacing_row(&by);
     }
 
     pub(crate) fn tick_replacing(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((_, by)) = self.replacing_ends.take_due(now) else { break };
-            self.replacing.remove(&by);
+            let Some((by, _)) = self.replacing.take_ended(now) else { break };
             self.replacing_row(&by);
         }
     }
@@ -96,16 +92,13 @@ impl Space {
             run_at: moment(row.run_at),
             until,
         };
-        self.replacing_ends.set(until, by.clone());
         self.replacing.insert(by, past);
         Some(())
     }
 
     pub(crate) fn audit_replacing(&self, found: &mut Findings) {
-        for (by, past) in &self.replacing {
-            found.check(self.replacing_ends.has(past.until, by), || {
-                format!("the push {by:?} that replaced a job is remembered without an end")
-            });
+        self.replacing.audit(found, "the push that replaced a job");
+        for (by, past) in self.replacing.iter() {
             found.check(past.id != *by, || {
                 format!("the push {by:?} is remembered as one that replaced its own job")
             });
@@ -114,8 +107,5 @@ impl Space {
                 format!("the push {by:?} is remembered as one that replaced another job")
             });
         }
-        found.check(self.replacing_ends.len() == self.replacing.len(), || {
-            "pushes that replaced a job and their ends differ in number".to_owned()
-        });
     }
 }

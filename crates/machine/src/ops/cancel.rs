@@ -128,12 +128,8 @@ impl Space {
 
     /// A deleted job holds no key, even within the key's time.
     fn forget_key(&mut self, key: &tenure_core::names::UniqueKey, seq: Seq) {
-        let holds = self.keys.get(key).filter(|holder| holder.seq == seq).map(|h| h.until);
-        if let Some(until) = holds {
+        if self.keys.get(key).is_some_and(|holder| holder.seq == seq) {
             self.keys.remove(key);
-            if let Some(until) = until {
-                self.key_ends.clear(until, key.clone());
-            }
             self.key_row(key);
         }
     }

@@ -157,9 +157,6 @@ impl Space {
             suspect: false,
         };
         let kept = caller.place.as_ref().and_then(|place| self.places.remove(place));
-        if let (Some(kept), Some(place)) = (&kept, &caller.place) {
-            self.place_ends.clear(kept.until, place.clone());
-        }
         if let Some(kept) = &kept {
             self.drop_needs(&kept.needs);
         }
@@ -267,16 +264,8 @@ impl Space {
     }
 
     fn keep_place(&mut self, place: RequestId, kept: KeptPlace) {
-        self.place_ends.set(kept.until, place.clone());
-        if let Some(old) = self.places.insert(place.clone(), kept) {
-            self.place_ends.clear(old.until, place);
+        if let Some(old) = self.places.insert(place, kept) {
             self.drop_needs(&old.needs);
-        }
-    }
-
-    pub(crate) fn tick_place(&mut self, place: &RequestId) {
-        if let Some(kept) = self.places.remove(place) {
-            self.drop_needs(&kept.needs);
         }
     }
 

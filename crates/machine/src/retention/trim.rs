@@ -16,12 +16,12 @@ impl Space {
         trim_index(&mut self.by_id, |slot| hasher.hash_one(jobs[*slot].id.as_str()));
         trim_index(&mut self.by_seq, |slot| hash_seq(jobs[*slot].seq));
         trim_map(&mut self.shape_by_bytes);
-        trim_map(&mut self.keys);
+        self.keys.trim();
         trim_map(&mut self.lane_by_key);
         self.leases.trim();
-        trim_map(&mut self.replacing);
+        self.replacing.trim();
         trim_map(&mut self.waiting_requests);
-        trim_map(&mut self.places);
+        self.places.trim();
         trim_ring(&mut self.pending);
         trim_ring(&mut self.families);
     }

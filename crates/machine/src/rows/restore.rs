@@ -155,9 +155,6 @@ impl Space {
                 let row: KeyRow = serde_json::from_str(value).ok()?;
                 let key = UniqueKey::known(key).ok()?;
                 let until = row.until.map(moment);
-                if let Some(until) = until {
-                    self.key_ends.set(until, key.clone());
-                }
                 let ended = row.ended.map(|ended| Box::new(ended.read()));
                 let holder =
                     KeyHolder { seq: row.seq, id: row.id, until, by_job: row.by_job, ended };

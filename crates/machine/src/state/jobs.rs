@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::remembered::Ends;
 use super::{HeldNeed, Kin, LaneId, LiveJobId, QueueId, Seq, ShapeId};
 use tenure_core::job::{EndedJob, JobState, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
@@ -159,6 +160,18 @@ pub(crate) struct KeyHolder {
     pub by_job: bool,
     /// The finished job, if it is finished.
     pub ended: Option<Box<EndedJob>>,
+}
+
+impl Ends for KeyHolder {
+    fn ends_at(&self) -> Option<Moment> {
+        self.until
+    }
+}
+
+impl Ends for Replacing {
+    fn ends_at(&self) -> Option<Moment> {
+        Some(self.until)
+    }
 }
 
 /// A push that replaced the content of a job, and the job in its answer.

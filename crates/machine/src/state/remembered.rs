@@ -35,6 +35,7 @@ impl<K: Ord + Hash + Clone + Debug, V: Ends> Remembered<K, V> {
         self.records.get(key)
     }
 
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.records.len()
     }

@@ -16,6 +16,7 @@ use super::{
 use crate::facts::{Delivery, Fact, Notified};
 use crate::jobs::dependencies::PORTION;
 use crate::rows::Rows;
+use crate::state::remembered::Remembered;
 use crate::state::slots::Slots;
 use crate::time::timers::Timers;
 use tenure_core::events::Happened;
@@ -55,8 +56,7 @@ pub(crate) struct Space {
     pub shape_by_bytes: HashMap<Arc<[u8]>, ShapeId>,
     pub due: BTreeSet<Due>,
     pub expiring: BTreeSet<Due>,
-    pub keys: HashMap<UniqueKey, KeyHolder>,
-    pub key_ends: Timers<UniqueKey>,
+    pub keys: Remembered<UniqueKey, KeyHolder>,
     /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
     // Lines.
@@ -127,8 +127,7 @@ pub(crate) struct Space {
     // Leases.
     pub leases: Leases,
     /// Pushes that replaced the content of a job, by their ids.
-    pub replacing: HashMap<JobId, Replacing>,
-    pub replacing_ends: Timers<JobId>,
+    pub replacing: Remembered<JobId, Replacing>,
     // Waiting calls and workers.
     pub takers: BTreeMap<TakerId, Taker>,
     pub callers: Slots<Caller>,
@@ -142,8 +141,7 @@ pub(crate) struct Space {
     pub awaited: BTreeMap<Awaited, BTreeSet<TakerId>>,
     /// The time at which each waiting call gets its answer in any case.
     pub waits: Timers<TakerId>,
-    pub places: HashMap<RequestId, KeptPlace>,
-    pub place_ends: Timers<RequestId>,
+    pub places: Remembered<RequestId, KeptPlace>,
     pub workers: BTreeMap<WorkerId, WorkerState>,
     pub worker_ends: Timers<WorkerId>,
     // Effects of the steps since the last drain.
@@ -176,7 +174,6 @@ impl Space {
             due: Default::default(),
             expiring: Default::default(),
             keys: Default::default(),
-            key_ends: Default::default(),
             purge_at: None,
             queues,
             queue_by_name: Default::default(),
@@ -223,7 +220,6 @@ impl Space {
             paused_schedules: Default::default(),
             leases: Default::default(),
             replacing: Default::default(),
-            replacing_ends: Default::default(),
             takers: Default::default(),
             callers: Default::default(),
             caller_by_taker: Default::default(),
@@ -234,7 +230,6 @@ impl Space {
             awaited: Default::default(),
             waits: Default::default(),
             places: Default::default(),
-            place_ends: Default::default(),
             workers: Default::default(),
             worker_ends: Default::default(),
             out: Default::default(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::remembered::Ends;
 use super::{HeldNeed, LaneId, QueueId, Seq, TakerId};
 use tenure_core::bounds::WORKER_US;
 use tenure_core::names::{FlowName, RequestId, WorkerId};
@@ -66,6 +67,12 @@ pub(crate) struct KeptPlace {
     pub since: Moment,
     pub needs: Arc<[HeldNeed]>,
     pub until: Moment,
+}
+
+impl Ends for KeptPlace {
+    fn ends_at(&self) -> Option<Moment> {
+        Some(self.until)
+    }
 }
 
 /// True if a call at that time still shows that its caller is there.

@@ -38,11 +38,11 @@ impl Space {
         }
         let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
         let housekeeping = [
-            self.key_ends.next(),
+            self.keys.next_end(),
             self.leases.requests.next_end(),
-            self.replacing_ends.next(),
+            self.replacing.next_end(),
             self.leases.tombstones.next_end(),
-            self.place_ends.next(),
+            self.places.next_end(),
             self.queue_ends.next(),
             self.ends_at(),
             self.worker_ends.next(),
@@ -334,16 +334,16 @@ impl Space {
         let due = |_| self.waits.take_due(now).map(|(_, taker)| taker);
         let over = (0..TICK_MAX).map_while(due).collect();
         for _ in 0..TICK_MAX {
-            let Some((_, place)) = self.place_ends.take_due(now) else { break };
-            self.tick_place(&place);
+            let Some((_, kept)) = self.places.take_ended(now) else { break };
+            self.drop_needs(&kept.needs);
         }
         over
     }
 
     fn tick_memory(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((_, key)) = self.key_ends.take_due(now) else { break };
-            self.tick_key(&key);
+            let Some((key, holder)) = self.keys.take_ended(now) else { break };
+            self.tick_key(key, holder);
         }
         for id in self.leases.forget_requests(now) {
             self.request_row(&id);
