@@ -2,7 +2,6 @@
 
 pub(crate) mod findings;
 mod kin;
-mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +13,7 @@ use crate::state::{
     Place, PoolId, QueueId, Space, Stand, TurnId,
 };
 use tenure_core::lease::Fence;
+use tenure_core::names::ScheduleId;
 use tenure_core::requests::Audited;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
@@ -41,11 +41,11 @@ impl Space {
         self.audit_replacing(&mut found);
         self.keys.audit(&mut found, "the unique key");
         self.places.audit(&mut found, "the place of the request");
-        let shells = self.schedules.iter().filter(|(_, s)| s.shell).count();
-        found.check(self.shells == shells, || {
-            format!("{} schedules are counted as deleted, and {shells} are", self.shells)
-        });
-        self.audit_schedules(&mut found, now);
+        let mut made: BTreeMap<&ScheduleId, u64> = BTreeMap::new();
+        for origin in self.jobs.iter().filter_map(|(_, job)| job.origin.as_ref()) {
+            *made.entry(&origin.by.id).or_default() += 1;
+        }
+        self.schedules.audit(&mut found, made, now);
         found.done()
     }
 

@@ -339,7 +339,7 @@ impl Space {
         let mut stats = Stats {
             leases: self.leases.len() as u64,
             result_waiters: self.awaiting.len() as u64,
-            schedules: self.schedule_stats(now),
+            schedules: self.schedules.stats(now),
             flows: self.flows.len() as u64,
             events: Default::default(),
             ..Stats::default()

@@ -6,7 +6,6 @@
 //! their faults.
 
 mod agenda;
-mod audited;
 mod budget;
 mod forgetting;
 mod found;
@@ -18,7 +17,7 @@ mod place;
 mod recovery;
 mod replacing;
 mod restarted;
-mod store;
+pub(crate) mod store;
 mod world;
 
 use proptest::prelude::*;

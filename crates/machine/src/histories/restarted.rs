@@ -53,13 +53,14 @@ impl Restarted {
     /// The full state of each schedule, and the firing order.
     fn known(&self) -> Vec<String> {
         let space = &self.machine.spaces[&Namespace::main()];
-        let all = space.schedule_by_id.iter().map(|slot| {
+        let all = space.schedules.behind(None, None).map(|slot| {
             let s: Schedule = space.schedules.read(slot).into_owned();
             // A plan is computed again, and is requested at once.
             format!("{:?}", Schedule { wanted_at: s.wanted_at.map(|_| NOW), ..s })
         });
-        let fires = space.firing.iter().map(|(at, slot)| {
-            format!("{at} {} {}", space.schedules.id_of(slot), space.schedule_by_id.len())
+        let fires = space.schedules.due(Moment::MAX).map(|slot| {
+            let s = space.schedules.read(slot);
+            format!("{:?} {}", s.place, s.id)
         });
         all.chain(fires).collect()
     }

@@ -21,7 +21,7 @@ struct JobRow {
 }
 
 #[derive(Clone, Default, Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     jobs: BTreeMap<Seq, JobRow>,
     other: BTreeMap<RowKey, String>,
     data: BTreeMap<DataKey, Json>,

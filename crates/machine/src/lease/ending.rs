@@ -331,7 +331,7 @@ impl Space {
             self.out.archived.push((state, u64::from(bytes)));
         }
         if let Some(origin) = &job.origin {
-            self.schedule_job_ended(origin, &job.id, Some(state), now);
+            self.schedules.job_ended(origin, &job.id, Some(state), now);
         }
         if let Some(unique) = job.unique {
             let queue = self.queues[queue].name.clone();

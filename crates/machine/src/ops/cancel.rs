@@ -103,7 +103,7 @@ impl Space {
         }
         self.out.rows.job(job.seq).deleted = true;
         if let Some(origin) = &job.origin {
-            self.schedule_job_ended(origin, &job.id, None, now);
+            self.schedules.job_ended(origin, &job.id, None, now);
         }
         self.notify_awaiting(&Awaited::Job(job.seq));
         if let Some(kin) = &job.kin {

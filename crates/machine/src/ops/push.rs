@@ -496,7 +496,7 @@ impl Space {
         };
         let Some(id) = job.id else { panic!("the engine gives every job an id") };
         if let Some(origin) = &origin {
-            self.schedule_job_lives(origin, &id);
+            self.schedules.job_lives(origin, &id);
         }
         let flow = fate.flow().cloned();
         let slot = self.index_job(Job {
@@ -686,7 +686,7 @@ impl Space {
             dirty: false,
         });
         if let Some(origin) = self.jobs[slot].origin.clone() {
-            self.schedule_job_lives(&origin, &there.id);
+            self.schedules.job_lives(&origin, &there.id);
         }
         self.finish_leaving(there.seq);
         if let Some(kin) = &mut self.jobs[slot].kin {

@@ -10,7 +10,7 @@ use crate::ops::push::{PushedBy, PushedOne};
 use crate::rows::Archive;
 use crate::rows::schedule_text::job_text;
 use crate::rows::stored::Stands;
-use crate::state::{LiveScheduleId, Origin, Ranked, Schedule, Seq, Space};
+use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
 use tenure_core::lease::Later;
 use tenure_core::moments::{first_cursor, round_up};
 use tenure_core::names::{JobId, JobRef, Owner, ScheduleId};
@@ -49,7 +49,7 @@ pub type ListedWithoutNext = Listed<WithoutNext>;
 
 impl Space {
     pub(crate) fn schedule_named(&self, id: &ScheduleId) -> Result<LiveScheduleId, Refusal> {
-        let slot = self.schedule_with_id(id.as_str());
+        let slot = self.schedules.with_id(id.as_str());
         slot.filter(|slot| !self.schedules.read(*slot).shell)
             .ok_or_else(|| ScheduleRefusal::NotFound { schedule: id.clone() }.into())
     }
@@ -111,21 +111,19 @@ impl Space {
         plan: Option<Box<FirstPlan>>,
         now: Moment,
     ) -> (LiveScheduleId, bool) {
-        let slot = self.schedule_or_shell(id);
+        let slot = self.schedules.or_shell(id);
         let there = self.schedules.read(slot);
         let is_new = there.shell;
         if !is_new && settings_of(&there) == settings {
             return (slot, false);
         }
         let had_ended = !is_new && there.has_ended();
-        self.leave_orders(slot);
+        self.schedules.leave_orders(slot);
         if is_new {
-            let s = self.schedules.open(slot);
-            *s = Schedule { shell: false, created_at: now, ..s.emptied() };
-            self.shells -= 1;
+            self.schedules.begin(slot, now);
         }
         let ScheduleSettings { owner, timing, overlap, catch_up, catch_up_max, job } = settings;
-        self.set_owner(slot, owner);
+        self.schedules.set_owner(slot, owner);
         let s = self.schedules.open(slot);
         let before = if is_new { None } else { s.timing.starts_at };
         let new_timing = is_new || s.timing != timing;
@@ -147,9 +145,9 @@ impl Space {
         } else if overlap_changed {
             self.schedules.open(slot).awaits_job = false;
         }
-        self.out.dirty_schedules.insert(slot);
+        self.schedules.mark(slot);
         let again = overlap_changed && !new_timing;
-        self.order_schedule(slot, again.then_some(now), now);
+        self.schedules.order(slot, again.then_some(now), now);
         self.schedule_happens(slot, EventType::ScheduleChanged, About::default(), now);
         self.tell_schedule_end(slot, had_ended, now);
         (slot, true)
@@ -157,17 +155,8 @@ impl Space {
 
     fn delete_schedule(&mut self, slot: LiveScheduleId, now: Moment) {
         self.schedule_happens(slot, EventType::ScheduleDeleted, About::default(), now);
-        self.leave_orders(slot);
-        self.set_owner(slot, None);
         self.forget_schedule_row(slot);
-        let s = self.schedules.open(slot);
-        if s.unfinished == 0 {
-            self.drop_schedule(slot);
-            return;
-        }
-        *s = s.emptied();
-        self.shells += 1;
-        self.out.dirty_schedules.remove(&slot);
+        self.schedules.delete(slot);
     }
 
     fn pause_schedule(&mut self, slot: LiveScheduleId, until: Option<Later>, now: Moment) {
@@ -195,14 +184,14 @@ impl Space {
 
     /// A pause begins, changes or is ended: occurrences before its end do not count.
     fn begin_again(&mut self, slot: LiveScheduleId, until: Option<Moment>, now: Moment) {
-        self.leave_orders(slot);
+        self.schedules.leave_orders(slot);
         let version = self.next_arrival();
         let s = self.schedules.open(slot);
         (s.version, s.paused_until, s.awaits_job, s.wanted_at) = (version, until, false, None);
         let cursor = until.unwrap_or(now).max(s.decided);
         s.begin_after(cursor);
-        self.out.dirty_schedules.insert(slot);
-        self.order_schedule(slot, None, now);
+        self.schedules.mark(slot);
+        self.schedules.order(slot, None, now);
     }
 
     // ---- run-now ----
@@ -277,7 +266,7 @@ impl Space {
         if self.schedules.read(slot).era != origin.era {
             return None;
         }
-        self.leave_orders(slot);
+        self.schedules.leave_orders(slot);
         let version = self.next_arrival();
         let s = self.schedules.open(slot);
         let had_ended = s.has_ended();
@@ -295,8 +284,8 @@ impl Space {
         let cursor = s.pause(now).unwrap_or(now).max(s.decided);
         s.begin_after(cursor);
         let next = (!s.has_ended()).then_some(moved);
-        self.out.dirty_schedules.insert(slot);
-        self.order_schedule(slot, None, now);
+        self.schedules.mark(slot);
+        self.schedules.order(slot, None, now);
         if next.is_some() {
             let about = About { job: Some(job.clone()), moment: next, ..About::default() };
             self.schedule_happens(slot, EventType::ScheduleMoved, about, now);
@@ -316,7 +305,7 @@ impl Space {
         for (_, settings) in &mut schedules {
             settings.owner = Some(owner.clone());
         }
-        let last = self.synced_sets.get(&owner).copied().unwrap_or(0);
+        let last = self.schedules.version_of_set(&owner);
         if let Some(given) = version.filter(|given| *given < last) {
             let no = Refusal::from(ScheduleRefusal::OlderVersion { given, last });
             return Err(no.at("/query/version"));
@@ -326,14 +315,11 @@ impl Space {
             self.check_set_item(id, old, &owner, settings, now).map_err(|no| no.item(index))?;
         }
         let named: BTreeSet<&str> = schedules.iter().map(|(id, _)| id.as_str()).collect();
-        let there = self.schedules_by_owner.get(&owner);
-        let absent: Vec<LiveScheduleId> = there
-            .into_iter()
-            .flat_map(Ranked::iter)
-            .filter(|slot| !named.contains(self.schedules.id_of(*slot)))
-            .collect();
+        let mut absent: Vec<LiveScheduleId> = self.schedules.behind(Some(&owner), None).collect();
+        let there = absent.len() as u64;
+        absent.retain(|slot| !named.contains(self.schedules.id_of(*slot)));
         if meant == Meant::Ask {
-            let (deletes, there) = (absent.len() as u64, there.map_or(0, Ranked::len) as u64);
+            let deletes = absent.len() as u64;
             if schedules.is_empty() {
                 return Err(Refusal::from(ScheduleRefusal::EmptySet { owner }).at(""));
             }
@@ -357,8 +343,8 @@ impl Space {
             self.delete_schedule(slot, now);
         }
         if let Some(version) = version {
-            self.synced_sets.insert(owner.clone(), version);
-            self.synced_set_row(&owner);
+            self.synced_set_row(&owner, version);
+            self.schedules.set_version_of_set(owner, version);
         }
         Ok(done)
     }
@@ -442,7 +428,7 @@ impl Space {
             }
             Some((shown.view.id.clone(), shown))
         };
-        let behind = self.schedules_behind(list.owner.as_ref(), list.page.cursor.as_deref());
+        let behind = self.schedules.behind(list.owner.as_ref(), list.page.cursor.as_deref());
         crate::views::page(behind.filter_map(show), &list.page)
     }
 }

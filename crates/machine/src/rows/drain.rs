@@ -241,15 +241,8 @@ impl Space {
         }
     }
 
-    pub(crate) fn synced_set_row(&mut self, owner: &Owner) {
-        let row = self.synced_sets.get(owner).map(u64::to_string);
-        self.put(Kind::SyncedSet, owner.as_str(), row);
-    }
-
-    fn drain_schedule(&mut self, slot: LiveScheduleId) {
-        let Some(s) = self.schedules.get(slot).filter(|s| !s.shell) else { return };
-        let (id, row) = (s.id.clone(), s.row());
-        self.put(Kind::Schedule, id.as_str(), Some(row));
+    pub(crate) fn synced_set_row(&mut self, owner: &Owner, version: u64) {
+        self.put(Kind::SyncedSet, owner.as_str(), Some(version.to_string()));
     }
 
     /// Writes the row of a unique key with its holder.
@@ -320,8 +313,12 @@ impl Space {
         for queue in std::mem::take(&mut self.out.dirty_queues) {
             self.drain_queue(queue);
         }
-        for schedule in std::mem::take(&mut self.out.dirty_schedules) {
-            self.drain_schedule(schedule);
+        for schedule in self.schedules.take_changed() {
+            let s = self.schedules.read(schedule);
+            if !s.shell {
+                let (id, row) = (s.id.clone(), s.row());
+                self.put(Kind::Schedule, id.as_str(), Some(row));
+            }
         }
         self.schedules.pack_all();
         self.drain_flows();

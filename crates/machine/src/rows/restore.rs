@@ -14,7 +14,7 @@ use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{
     Dropped, Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
-    LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
+    LiveResourceId, NO_JOB, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
@@ -130,10 +130,10 @@ impl Space {
                 self.restore_resource_row(row);
             }
             Kind::Schedule => {
-                self.restore_schedule(Schedule::of_row(ScheduleId::known(key).ok()?, value)?)?;
+                self.schedules.restore(Schedule::of_row(ScheduleId::known(key).ok()?, value)?)?;
             }
             Kind::ScheduledJob => {
-                let slot = self.schedule_with_id(key)?;
+                let slot = self.schedules.with_id(key)?;
                 let s = self.schedules.open(slot);
                 if !s.job.is_empty() {
                     return None;
@@ -142,7 +142,7 @@ impl Space {
                 self.schedules.pack(slot);
             }
             Kind::SyncedSet => {
-                self.synced_sets.insert(Owner::known(key).ok()?, value.parse().ok()?);
+                self.schedules.set_version_of_set(Owner::known(key).ok()?, value.parse().ok()?);
             }
             Kind::Edge | Kind::Followed | Kind::Leaving | Kind::Flow => {
                 self.restore_kin(kind, key, value)?;
@@ -237,17 +237,6 @@ impl Space {
         r.generation = row.generation;
     }
 
-    /// Counts a live job at its schedule, even if that is gone. Then no row has the last job that it made: the newest
-    /// remaining one counts.
-    fn restore_origin(&mut self, origin: &Origin, job: &JobId) {
-        let slot = self.schedule_or_shell(&origin.by.id);
-        let s = self.schedules.open(slot);
-        s.unfinished += 1;
-        if s.shell || s.last_made.is_none() {
-            s.last_made = Some(job.clone());
-        }
-    }
-
     /// Restores one live job.
     pub(crate) fn restore_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Result<(), BadRow> {
         self.restore_known_job(row, now).ok_or_else(|| BadRow { row: format!("job {:?}", row.id) })
@@ -295,9 +284,8 @@ impl Space {
             bytes: life.bytes,
             dirty: false,
         });
-        if let Some(origin) = self.jobs[slot].origin.clone() {
-            let job = self.jobs[slot].id.clone();
-            self.restore_origin(&origin, &job);
+        if let Some(origin) = &self.jobs[slot].origin {
+            self.schedules.restore_job(origin, &self.jobs[slot].id);
         }
         if let Some(flow) = self.jobs[slot].flow().cloned() {
             self.flow_for(&flow, now).members.insert(row.seq);
@@ -413,7 +401,7 @@ impl Space {
             }
             self.refresh_resource(resource, now);
         }
-        self.restored_schedules(now);
+        self.schedules.restored(now);
         let gauged = self.limits.iter().filter(|(_, l)| l.gauge.is_some());
         let gauged: Vec<_> = gauged.map(|(slot, _)| slot).collect();
         for limit in gauged {

@@ -17,7 +17,6 @@ mod pools;
 mod queues;
 mod ranked;
 mod remembered;
-mod schedule_table;
 mod schedules;
 pub(crate) mod slots;
 mod space;
@@ -38,8 +37,7 @@ pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use pools::{Pool, PoolReservation, Resource};
 pub(crate) use queues::{GroupTurn, Queue};
 pub(crate) use ranked::Ranked;
-pub(crate) use schedule_table::{PackedSchedule, ScheduleTable};
-pub(crate) use schedules::Schedule;
+pub(crate) use schedules::{PackedSchedule, Schedule, Schedules};
 pub(crate) use space::{Out, Space};
 pub(crate) use waiting::{
     Asker, Awaited, AwaitingCall, Caller, KeptPlace, Taker, WorkerState, is_recent,

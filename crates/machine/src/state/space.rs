@@ -9,9 +9,9 @@ use hashbrown::{HashMap, HashTable};
 use super::{
     Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
     Flow, Followed, GaugesDue, GroupTurn, Job, KeptPlace, KeyHolder, Lane, LaneId, LaneKey, Leases,
-    Leaving, Limit, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, ParentKey, Pool, PoolId,
-    Queue, QueueId, Ranked, Replacing, Reservation, Resource, ScheduleTable, Seq, Shape, ShapeId,
-    Taker, TakerId, TurnId, WorkerState,
+    Leaving, Limit, LimitId, LiveJobId, LiveResourceId, ParentKey, Pool, PoolId, Queue, QueueId,
+    Replacing, Reservation, Resource, Schedules, Seq, Shape, ShapeId, Taker, TakerId, TurnId,
+    WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::jobs::dependencies::PORTION;
@@ -22,8 +22,8 @@ use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    FlowName, Group, JobId, LimitName, Namespace, Owner, PoolName, QueueName, RequestId,
-    ScheduleId, UniqueKey, WorkerId,
+    FlowName, Group, JobId, LimitName, Namespace, PoolName, QueueName, RequestId, UniqueKey,
+    WorkerId,
 };
 use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
@@ -91,22 +91,7 @@ pub(crate) struct Space {
     pub pool_by_name: BTreeMap<PoolName, PoolId>,
     pub resources: Slots<Resource>,
     pub resource_timers: Timers<LiveResourceId>,
-    // Schedules.
-    pub schedules: ScheduleTable,
-    /// All schedules and shells, sorted by their ids.
-    pub schedule_by_id: Ranked<LiveScheduleId>,
-    /// Number of shells among them; views show all others. A cache, which `audit` checks.
-    pub shells: usize,
-    /// The schedules of each owner, sorted by their ids.
-    pub schedules_by_owner: BTreeMap<Owner, Ranked<LiveScheduleId>>,
-    /// Versions of the synced sets.
-    pub synced_sets: BTreeMap<Owner, u64>,
-    /// The firing order: by place, then by id.
-    pub firing: Ranked<(Moment, LiveScheduleId)>,
-    /// Schedules that want a plan, by the time of their request.
-    pub planning: BTreeSet<(Moment, ScheduleId)>,
-    /// Schedules with a due occurrence that waits for their own jobs or for a plan, by that occurrence.
-    pub waiting_schedules: BTreeSet<(Moment, ScheduleId)>,
+    pub schedules: Schedules,
     // Dependencies between jobs.
     pub edges: HashMap<ParentKey, Edges>,
     pub followed: HashMap<Seq, Followed>,
@@ -121,9 +106,6 @@ pub(crate) struct Space {
     pub flows: BTreeMap<FlowName, Flow>,
     /// Flows whose cancel is not complete.
     pub cancelling: BTreeSet<FlowName>,
-    /// Schedules that were paused at their last change, by the end of the pause: an expired pause stays until the
-    /// schedule changes, because its end is no step.
-    pub paused_schedules: BTreeSet<(Moment, ScheduleId)>,
     // Leases.
     pub leases: Leases,
     /// Pushes that replaced the content of a job, by their ids.
@@ -202,13 +184,6 @@ impl Space {
             resources: Default::default(),
             resource_timers: Default::default(),
             schedules: Default::default(),
-            schedule_by_id: Default::default(),
-            shells: 0,
-            schedules_by_owner: Default::default(),
-            synced_sets: Default::default(),
-            firing: Default::default(),
-            planning: Default::default(),
-            waiting_schedules: Default::default(),
             edges: Default::default(),
             followed: Default::default(),
             telling: Default::default(),
@@ -217,7 +192,6 @@ impl Space {
             lets_go: PORTION,
             flows: Default::default(),
             cancelling: Default::default(),
-            paused_schedules: Default::default(),
             leases: Default::default(),
             replacing: Default::default(),
             takers: Default::default(),
@@ -251,7 +225,6 @@ pub(crate) struct Out {
     pub dirty_turns: BTreeSet<TurnId>,
     pub dirty_queues: BTreeSet<QueueId>,
     pub dirty_pools: BTreeSet<PoolId>,
-    pub dirty_schedules: BTreeSet<LiveScheduleId>,
     pub dirty_flows: BTreeSet<FlowName>,
     /// Flows whose last member ended in this call.
     pub ended_flows: BTreeSet<FlowName>,

@@ -8,10 +8,9 @@ use crate::rows::Archive;
 use crate::state::{LiveScheduleId, Origin, Seq, Space};
 use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
 use tenure_core::events::{About, EventType};
-use tenure_core::job::JobState;
 use tenure_core::moments::moment_id;
 use tenure_core::names::{JobId, QueueName};
-use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
+use tenure_core::schedule::{CatchUp, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
@@ -21,14 +20,13 @@ pub(crate) const SKIPPED_BY_JOB: &str = "overlap";
 impl Space {
     /// The earliest time at which a `fire` has something to decide.
     pub(crate) fn next_fire(&self) -> Option<Moment> {
-        self.firing.first().map(|(at, _)| at)
+        self.schedules.next_fire()
     }
 
     /// Decides one due occurrence of each schedule, in their order.
     pub(crate) fn fire(&mut self, next_seq: &mut Seq, archive: &dyn Archive, now: Moment) {
-        let due = self.firing.iter().take_while(|(at, _)| *at <= now).take(FIRE_MAX);
         // A decision drops no other: only a shell goes with its last job, and no shell stands in the order.
-        let due: Vec<LiveScheduleId> = due.map(|(_, slot)| slot).collect();
+        let due: Vec<LiveScheduleId> = self.schedules.due(now).take(FIRE_MAX).collect();
         for slot in due {
             self.decide_one(slot, next_seq, archive, now);
         }
@@ -43,16 +41,16 @@ impl Space {
     ) {
         let s = self.schedules.open(slot);
         let Some(due) = s.due_moments(now) else {
-            return self.order_schedule(slot, None, now);
+            return self.schedules.order(slot, None, now);
         };
         // Other due occurrences are unknown before a plan has them.
         if s.is_cron() && !s.planned_all && due.count == s.plan.len() as u64 {
-            return self.wait_for_plan(slot, now);
+            return self.schedules.wait_for_plan(slot, now);
         }
         if s.overlap == Overlap::Queue && s.unfinished > 0 {
-            self.leave_orders(slot);
+            self.schedules.leave_orders(slot);
             self.schedules.open(slot).awaits_job = true;
-            return self.order_schedule(slot, None, now);
+            return self.schedules.order(slot, None, now);
         }
         let mut missed = due.count.saturating_sub(s.keeps() as u64);
         let newest = s.due_moment(due, due.count - 1);
@@ -62,7 +60,7 @@ impl Space {
         }
         let decided = (missed < due.count).then(|| s.due_moment(due, missed));
         let last_missed = (missed > 0).then(|| s.due_moment(due, missed - 1).moment);
-        self.leave_orders(slot);
+        self.schedules.leave_orders(slot);
         let taken = missed + u64::from(decided.is_some());
         let s = self.schedules.open(slot);
         let missed = missed + s.decide(due, taken);
@@ -74,8 +72,8 @@ impl Space {
         if let Some(moment) = decided {
             self.decide_moment(slot, moment, next_seq, archive, now);
         }
-        self.out.dirty_schedules.insert(slot);
-        self.order_schedule(slot, Some(now), now);
+        self.schedules.mark(slot);
+        self.schedules.order(slot, Some(now), now);
         self.tell_schedule_end(slot, false, now);
     }
 
@@ -189,73 +187,18 @@ impl Space {
     /// Accepts computed occurrences, if they continue from the current state of the schedule; otherwise drops them
     /// silently.
     pub(crate) fn plan(&mut self, plan: Plan, now: Moment) {
-        let Some(slot) = self.schedule_with_id(plan.schedule.as_str()) else { return };
+        let Some(slot) = self.schedules.with_id(plan.schedule.as_str()) else { return };
         let s = self.schedules.read(slot);
         if s.shell || !s.is_cron() || s.version != plan.version || s.last_known() != plan.after {
             return;
         }
         let (place, had_ended) = (s.place, s.has_ended());
-        self.leave_orders(slot);
+        self.schedules.leave_orders(slot);
         let s = self.schedules.open(slot);
         s.wanted_at = None;
         s.extend_plan(plan.moments, plan.last);
-        self.out.dirty_schedules.insert(slot);
-        self.order_schedule(slot, place, now);
+        self.schedules.mark(slot);
+        self.schedules.order(slot, place, now);
         self.tell_schedule_end(slot, had_ended, now);
-    }
-
-    // ---- The jobs of a schedule ----
-
-    /// A job of a schedule was made, or lives again.
-    pub(crate) fn schedule_job_lives(&mut self, origin: &Origin, job: &JobId) {
-        let slot = self.schedule_or_shell(&origin.by.id);
-        let s = self.schedules.open(slot);
-        s.unfinished += 1;
-        s.last_made = Some(job.clone());
-        self.out.dirty_schedules.insert(slot);
-    }
-
-    /// A job of a schedule ended in this state; `None`: it was deleted.
-    pub(crate) fn schedule_job_ended(
-        &mut self,
-        origin: &Origin,
-        job: &JobId,
-        state: Option<JobState>,
-        now: Moment,
-    ) {
-        let Some(slot) = self.schedule_with_id(origin.by.id.as_str()) else { return };
-        let s = self.schedules.open(slot);
-        s.unfinished = s.unfinished.saturating_sub(1);
-        if let Some(state) = state {
-            // Many may end in one call, in no meaningful order: the greatest id is shown.
-            let earlier = s
-                .last_ended
-                .as_ref()
-                .is_some_and(|last| last.finished_at == now && last.job > *job);
-            if !earlier {
-                s.last_ended = Some(LastEnded { job: job.clone(), state, finished_at: now });
-            }
-            if state == JobState::Succeeded {
-                s.last_succeeded_at = Some(now);
-            }
-        }
-        self.out.dirty_schedules.insert(slot);
-        if s.unfinished > 0 {
-            return;
-        }
-        if s.shell {
-            self.drop_schedule(slot);
-        } else if s.awaits_job {
-            self.stop_awaiting(slot, now);
-        }
-    }
-
-    /// A due occurrence no longer waits for the schedule's own jobs.
-    pub(crate) fn stop_awaiting(&mut self, slot: LiveScheduleId, now: Moment) {
-        if self.schedules.read(slot).awaits_job {
-            self.leave_orders(slot);
-            self.schedules.open(slot).awaits_job = false;
-            self.order_schedule(slot, Some(now), now);
-        }
     }
 }

@@ -4,6 +4,5 @@ pub(crate) mod agenda;
 pub(crate) mod firing;
 pub(crate) mod moments;
 pub(crate) mod recovery;
-pub(crate) mod schedule_index;
 pub(crate) mod tick;
 pub(crate) mod timers;

@@ -1,14 +1,12 @@
-//! Occurrences of a schedule: the next one, the due ones, the schedule's place in the firing order, and its need for a
-//! plan.
+//! Occurrences of a schedule: the next one, the due ones, and its need for a plan.
 //!
 //! This module has no calendar and no clock. An interval is arithmetic; of a cron expression it knows only planned
 //! occurrences.
 
-use crate::state::{LiveScheduleId, Schedule, Space};
-use tenure_core::bounds::{FIRE_MAX, PLAN_AGAIN_US, SECOND_US};
+use crate::state::Schedule;
+use tenure_core::bounds::SECOND_US;
 use tenure_core::moments::{due, interval_anchor, interval_next};
-use tenure_core::requests::ScheduleStats;
-use tenure_core::schedule::{FirstPlan, PlanWanted, PlannedMoment};
+use tenure_core::schedule::{FirstPlan, PlannedMoment};
 use tenure_core::time::{Moment, Span};
 
 /// The due, undecided occurrences of a schedule.
@@ -118,7 +116,7 @@ impl Schedule {
     }
 
     /// True if it wants a plan: fewer than two planned occurrences lie ahead, and more may follow.
-    fn wants_plan(&self, now: Moment) -> bool {
+    pub(crate) fn wants_plan(&self, now: Moment) -> bool {
         let ahead = self.plan.iter().rev().take_while(|planned| planned.due > now).take(2).count();
         let endless = self.paused_until == Some(Moment::MAX);
         self.is_cron() && !self.shell && !self.planned_all && !endless && ahead < 2
@@ -171,139 +169,5 @@ impl Schedule {
         }
         self.extend_plan(moments, plan.last);
         true
-    }
-}
-
-impl Space {
-    /// Sorts a schedule after any change: into the firing order, by its next due time or, if it was left due, by
-    /// `again`; among those that wait for their own jobs; or nowhere. Also sorts it among those that want a plan.
-    pub(crate) fn order_schedule(
-        &mut self,
-        slot: LiveScheduleId,
-        again: Option<Moment>,
-        now: Moment,
-    ) {
-        self.leave_orders(slot);
-        let Some(s) = self.schedules.get_open(slot) else { return };
-        if s.shell {
-            return;
-        }
-        if let Some(until) = s.pause(now) {
-            self.paused_schedules.insert((until, s.id.clone()));
-        }
-        if s.wants_plan(now) {
-            let at = s.wanted_at.unwrap_or(now);
-            s.wanted_at = Some(at);
-            self.planning.insert((at, s.id.clone()));
-        } else {
-            s.wanted_at = None;
-        }
-        let Some(next) = s.next_known() else { return };
-        if s.pause(now) == Some(Moment::MAX) {
-            return;
-        }
-        if s.awaits_job {
-            self.waiting_schedules.insert((next.due, s.id.clone()));
-            return;
-        }
-        let place = if next.due > now { next.due } else { again.unwrap_or(next.due) };
-        s.place = Some(place);
-        self.enter_firing(place, slot);
-    }
-
-    /// The clock was set back to `now`: decided occurrences come again with the same ids; otherwise a leap of a year
-    /// would silence a daily schedule for a year. An occurrence that a `next_in` set stays.
-    pub(crate) fn set_schedules_back(&mut self, now: Moment) {
-        let all: Vec<LiveScheduleId> = self.schedules.slots().collect();
-        for slot in all {
-            self.leave_orders(slot);
-            let s = self.schedules.open(slot);
-            s.wanted_at = None;
-            if s.cursor > now && s.pause(now).is_none() {
-                s.decided = s.decided.min(now);
-                s.begin_after(now);
-                self.out.dirty_schedules.insert(slot);
-            }
-            self.order_schedule(slot, None, now);
-            self.schedules.pack(slot);
-        }
-    }
-
-    /// Removes a schedule from every order; the time of its request for a plan stays.
-    pub(crate) fn leave_orders(&mut self, slot: LiveScheduleId) {
-        let Some(s) = self.schedules.get_open(slot) else { return };
-        let place = s.place.take();
-        if place.is_none()
-            && !self.waiting_schedules.is_empty()
-            && let Some(next) = s.next_known()
-        {
-            // It is there if it waits for its own jobs, or for a plan.
-            self.waiting_schedules.remove(&(next.due, s.id.clone()));
-        }
-        if let Some(at) = s.wanted_at {
-            self.planning.remove(&(at, s.id.clone()));
-        }
-        if let Some(until) = s.paused_until {
-            self.paused_schedules.remove(&(until, s.id.clone()));
-        }
-        if let Some(place) = place {
-            self.leave_firing(place, slot);
-        }
-    }
-
-    /// Removes a schedule from the firing order until a plan puts it back.
-    pub(crate) fn wait_for_plan(&mut self, slot: LiveScheduleId, now: Moment) {
-        let Some(s) = self.schedules.get_open(slot) else { return };
-        let place = s.place.take();
-        if s.wanted_at.is_none() {
-            s.wanted_at = Some(now);
-            self.planning.insert((now, s.id.clone()));
-        }
-        if let Some(next) = s.next_known() {
-            self.waiting_schedules.insert((next.due, s.id.clone()));
-        }
-        if let Some(place) = place {
-            self.leave_firing(place, slot);
-        }
-    }
-
-    /// Counts the schedules: all, paused ones, and those with a due occurrence. Looks only at paused and due ones.
-    pub(crate) fn schedule_stats(&self, now: Moment) -> ScheduleStats {
-        let paused = self.paused_schedules.iter().rev().take_while(|(until, _)| *until > now);
-        let due = self.firing.iter().take_while(|(place, _)| *place <= now).count();
-        let first = self.firing.first().filter(|(place, _)| *place <= now);
-        let first = first.and_then(|(_, slot)| self.schedules.read(slot).next_known());
-        let waits = self.waiting_schedules.first().map(|(due, _)| *due);
-        ScheduleStats {
-            count: (self.schedule_by_id.len() - self.shells) as u64,
-            paused: paused.count() as u64,
-            due: (due + self.waiting_schedules.len()) as u64,
-            oldest_due_at: first.map(|next| next.due).into_iter().chain(waits).min(),
-        }
-    }
-
-    /// Names the schedules that want a plan, oldest request first. Without a plan, each is named again a second later,
-    /// behind all others.
-    pub(crate) fn ask_for_plans(&mut self, now: Moment) {
-        self.out.wanted.clear();
-        while self.out.wanted.len() < FIRE_MAX {
-            let Some((at, id)) = self.planning.first().cloned() else { break };
-            if at > now {
-                break;
-            }
-            self.planning.pop_first();
-            let Some(slot) = self.schedule_with_id(id.as_str()) else { continue };
-            let s = self.schedules.open(slot);
-            let again = now.plus(Span::from_us(PLAN_AGAIN_US));
-            s.wanted_at = Some(again);
-            self.planning.insert((again, id.clone()));
-            self.out.wanted.push(PlanWanted {
-                schedule: id,
-                version: s.version,
-                timing: s.timing.clone(),
-                after: s.last_known(),
-                keeps: s.keeps(),
-            });
-        }
     }
 }

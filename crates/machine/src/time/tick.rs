@@ -50,7 +50,7 @@ impl Space {
             self.reported_until.next(),
             self.purge_at,
             self.reservations_due(),
-            self.planning.first().map(|(at, _)| *at),
+            self.schedules.next_request(),
             pulse,
         ];
         housekeeping.into_iter().flatten().chain(self.next_change()).min()
@@ -111,7 +111,7 @@ impl Space {
         self.purge(now, archive);
         self.tick_queues(now);
         self.tell(now);
-        self.ask_for_plans(now);
+        self.out.wanted = self.schedules.ask_for_plans(now);
         self.trim();
         over
     }
@@ -185,7 +185,7 @@ impl Space {
             self.out.dirty_resources.insert(resource);
             self.refresh_resource(resource, clock);
         }
-        self.set_schedules_back(clock);
+        self.schedules.set_back(clock);
         self.recovered_at = self.recovered_at.min(clock);
         self.move_door_timers(clock);
     }

@@ -1,10 +1,9 @@
-//! Audit of schedules: counts their unfinished jobs again, and compares each order with the schedules' own data. It
-//! only reads.
+//! Audit of schedules. It only reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::findings::Findings;
-use crate::state::{LiveScheduleId, Schedule, Space};
+use super::{LiveScheduleId, Schedule, Schedules};
+use crate::audit::findings::Findings;
 use tenure_core::names::{Owner, ScheduleId};
 use tenure_core::schedule::Overlap;
 use tenure_core::time::Moment;
@@ -12,14 +11,28 @@ use tenure_core::time::Moment;
 /// An order of schedules: by a moment, then by their ids.
 type ScheduleOrder = BTreeSet<(Moment, ScheduleId)>;
 
-impl Space {
-    pub(super) fn audit_schedules(&self, found: &mut Findings, now: Moment) {
-        self.audit_unfinished(found);
+impl Schedules {
+    /// Compares each order and count with the schedules' own data. `made` counts the unfinished jobs that name each.
+    pub fn audit(&self, found: &mut Findings, mut made: BTreeMap<&ScheduleId, u64>, now: Moment) {
+        let shells = self.table.iter().filter(|(_, s)| s.shell).count();
+        found.check(self.shells == shells, || {
+            format!("{} schedules are counted as deleted, and {shells} are", self.shells)
+        });
         let (mut firing, mut planning, mut waiting) =
             (ScheduleOrder::new(), ScheduleOrder::new(), ScheduleOrder::new());
         let mut owned: BTreeMap<Owner, BTreeSet<(ScheduleId, LiveScheduleId)>> = BTreeMap::new();
-        let known: BTreeSet<LiveScheduleId> = self.schedule_by_id.iter().collect();
-        for (slot, s) in self.schedules.iter() {
+        let known: BTreeSet<LiveScheduleId> = self.by_id.iter().collect();
+        for (slot, s) in self.table.iter() {
+            let jobs = made.remove(&s.id).unwrap_or_default();
+            found.check(s.unfinished == jobs, || {
+                format!(
+                    "schedule \"{}\": {} unfinished jobs are cached, {jobs} are",
+                    s.id, s.unfinished
+                )
+            });
+            found.check(!s.shell || s.unfinished > 0, || {
+                format!("schedule \"{}\" is deleted, and kept for no job", s.id)
+            });
             found.check(known.contains(&slot), || {
                 format!("schedule \"{}\" is not found by its id", s.id)
             });
@@ -32,52 +45,28 @@ impl Space {
             }
             check_place(found, &s, now);
         }
+        found.check(made.is_empty(), || "a job is of a schedule that is not there".to_owned());
         let fires = self.firing.iter();
-        let fires: Vec<(Moment, ScheduleId)> = fires
-            .filter_map(|(at, slot)| Some((at, self.schedules.get(slot)?.id.clone())))
-            .collect();
+        let fires: Vec<(Moment, ScheduleId)> =
+            fires.filter_map(|(at, slot)| Some((at, self.table.get(slot)?.id.clone()))).collect();
         found.check(fires.is_sorted(), || "schedules fire in a wrong order".to_owned());
         check_order(found, "in which schedules fire", &fires.into_iter().collect(), &firing);
         check_order(found, "of schedules that want a plan", &self.planning, &planning);
-        check_order(found, "of schedules that wait for a job", &self.waiting_schedules, &waiting);
+        check_order(found, "of schedules that wait for a job", &self.waiting, &waiting);
         let of_owners = owned.iter().map(|(owner, all)| (owner, all.iter().map(|(_, slot)| *slot)));
-        let differ = self.schedules_by_owner.len() != owned.len()
+        let differ = self.by_owner.len() != owned.len()
             || of_owners.into_iter().any(|(owner, all)| {
-                let there = self.schedules_by_owner.get(owner);
+                let there = self.by_owner.get(owner);
                 there.is_none_or(|there| !there.iter().eq(all))
             });
         found.check(!differ, || "schedules by their owners differ".to_owned());
-        let mut ids = self.schedule_by_id.iter().filter_map(|slot| self.schedules.get(slot));
+        let mut ids = self.by_id.iter().filter_map(|slot| self.table.get(slot));
         let mut last: Option<ScheduleId> = None;
         let ascend = ids.all(|s| last.replace(s.id.clone()).is_none_or(|last| last < s.id));
         found.check(ascend, || "schedules and their ids differ in order".to_owned());
-        found.check(self.schedule_by_id.len() == self.schedules.slots().count(), || {
+        found.check(self.by_id.len() == self.table.slots().count(), || {
             "schedules and their ids differ in number".to_owned()
         });
-    }
-
-    /// Compares the cached count of each schedule with its jobs.
-    fn audit_unfinished(&self, found: &mut Findings) {
-        let mut unfinished: BTreeMap<&ScheduleId, u64> = BTreeMap::new();
-        for (_, job) in self.jobs.iter() {
-            if let Some(origin) = &job.origin {
-                *unfinished.entry(&origin.by.id).or_default() += 1;
-            }
-        }
-        for (_, s) in self.schedules.iter() {
-            let jobs = unfinished.remove(&s.id).unwrap_or_default();
-            found.check(s.unfinished == jobs, || {
-                format!(
-                    "schedule \"{}\": {} unfinished jobs are cached, {jobs} are",
-                    s.id, s.unfinished
-                )
-            });
-            found.check(!s.shell || s.unfinished > 0, || {
-                format!("schedule \"{}\" is deleted, and kept for no job", s.id)
-            });
-        }
-        found
-            .check(unfinished.is_empty(), || "a job is of a schedule that is not there".to_owned());
     }
 }
 

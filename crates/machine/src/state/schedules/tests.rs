@@ -1,7 +1,7 @@
 //! Hand-made faults that the audit must find: those of schedules, which no random history has.
 
-use super::store::Store;
-use crate::state::{LiveScheduleId, Space};
+use super::{LiveScheduleId, Schedules};
+use crate::histories::store::Store;
 use crate::{Command, Config, Machine};
 use tenure_core::names::{Namespace, Owner, QueueName, ScheduleId};
 use tenure_core::requests::{PutSchedule, RunScheduleNow};
@@ -57,78 +57,55 @@ fn later() -> Moment {
 #[test]
 fn the_audit_finds_nothing_in_sound_schedules() {
     let machine = machine();
-    let space = &machine.spaces[&Namespace::main()];
-    assert_eq!(
-        (space.firing.len(), space.planning.len(), space.waiting_schedules.len()),
-        (1, 1, 1)
-    );
+    let all = &machine.spaces[&Namespace::main()].schedules;
+    assert_eq!((all.firing.len(), all.planning.len(), all.waiting.len()), (1, 1, 1));
     let audit = machine.audit(later());
     assert!(audit.ok, "{:?}", audit.faults);
 }
 
-type Damage = fn(&mut Space, LiveScheduleId);
+type Damage = fn(&mut Schedules, LiveScheduleId);
 
 #[test]
 fn the_audit_finds_each_fault_of_a_schedule() {
     let faults: &[(&str, Damage, &str)] = &[
+        ("interval", |all, at| all.open(at).unfinished += 1, "3 unfinished jobs are cached, 2 are"),
+        ("interval", |all, at| all.open(at).unfinished = 0, "0 unfinished jobs are cached, 2 are"),
+        ("planned", |all, at| all.open(at).shell = true, "is deleted, and kept for no job"),
         (
             "interval",
-            |space, at| space.schedules.open(at).unfinished += 1,
-            "3 unfinished jobs are cached, 2 are",
-        ),
-        (
-            "interval",
-            |space, at| space.schedules.open(at).unfinished = 0,
-            "0 unfinished jobs are cached, 2 are",
-        ),
-        (
-            "planned",
-            |space, at| space.schedules.open(at).shell = true,
-            "is deleted, and kept for no job",
-        ),
-        (
-            "interval",
-            |space, at| drop(space.schedules.remove(at)),
+            |all, at| drop(all.table.remove(at)),
             "a job is of a schedule that is not there",
         ),
         (
             "planned",
-            |space, at| {
-                let table = &space.schedules;
-                space.schedule_by_id.remove(|there| table.id_of(there).cmp(table.id_of(at)));
+            |all, at| {
+                let table = &all.table;
+                all.by_id.remove(|there| table.id_of(there).cmp(table.id_of(at)));
             },
             "\"planned\" is not found by its id",
         ),
         (
             "planned",
-            |space, at| drop(space.schedules.remove(at)),
+            |all, at| drop(all.table.remove(at)),
             "schedules and their ids differ in number",
         ),
-        (
-            "planned",
-            |space, at| space.schedules.open(at).owner = None,
-            "schedules by their owners differ",
-        ),
+        ("planned", |all, at| all.open(at).owner = None, "schedules by their owners differ"),
         (
             "interval",
-            |space, at| space.leave_orders(at),
+            |all, at| all.leave_orders(at),
             "\"interval\" has moments, and stands in no order",
         ),
         (
             "planned",
-            |space, at| space.schedules.open(at).planned_all = true,
+            |all, at| all.open(at).planned_all = true,
             "\"planned\" has no moment, and stands in an order",
         ),
-        (
-            "waits",
-            |space, at| space.schedules.open(at).overlap = Overlap::Skip,
-            "\"waits\" waits for no job",
-        ),
-        ("interval", |space, at| space.schedules.open(at).cursor = NOW, "\"interval\" fires at "),
+        ("waits", |all, at| all.open(at).overlap = Overlap::Skip, "\"waits\" waits for no job"),
+        ("interval", |all, at| all.open(at).cursor = NOW, "\"interval\" fires at "),
         (
             "planned",
-            |space, at| {
-                space.schedules.open(at).plan.push_back(tenure_core::schedule::PlannedMoment {
+            |all, at| {
+                all.open(at).plan.push_back(tenure_core::schedule::PlannedMoment {
                     moment: NOW,
                     due: NOW,
                     passed: 0,
@@ -138,26 +115,26 @@ fn the_audit_finds_each_fault_of_a_schedule() {
         ),
         (
             "interval",
-            |space, at| space.schedules.open(at).place = Some(later()),
+            |all, at| all.open(at).place = Some(later()),
             "the order in which schedules fire differs from the schedules, first in \"interval\"",
         ),
-        ("interval", |space, _| space.firing.clear(), "the order in which schedules fire differs"),
+        ("interval", |all, _| all.firing.clear(), "the order in which schedules fire differs"),
         (
             "planned",
-            |space, _| space.planning.clear(),
+            |all, _| all.planning.clear(),
             "the order of schedules that want a plan differs",
         ),
         (
             "waits",
-            |space, _| space.waiting_schedules.clear(),
+            |all, _| all.waiting.clear(),
             "the order of schedules that wait for a job differs",
         ),
     ];
     for (name, make, told) in faults {
         let mut machine = machine();
         let Some(space) = machine.spaces.get_mut(&Namespace::main()) else { panic!("a namespace") };
-        let Some(at) = space.schedule_with_id(name) else { panic!("a schedule") };
-        make(space, at);
+        let Some(at) = space.schedules.with_id(name) else { panic!("a schedule") };
+        make(&mut space.schedules, at);
         let audit = machine.audit(later());
         let found = audit.faults.join("\n");
         assert!(!audit.ok && found.contains(told), "{told}: {found}");
