@@ -36,11 +36,15 @@ impl Space {
         self.audit_lanes(&mut found);
         self.audit_doors(&mut found, now);
         self.audit_pools(&mut found, now);
-        self.audit_awaiting(&mut found);
+        self.waiters.audit(&mut found, |on: &Awaited| match on {
+            Awaited::Job(seq) => self.job_by_seq(*seq).is_some(),
+            Awaited::Flow(flow) => self.flow_is_open(flow),
+        });
+        self.workers.audit(&mut found);
+        self.reports.audit(&mut found, "the report of the job");
         self.audit_kin(&mut found);
         self.audit_replacing(&mut found);
         self.keys.audit(&mut found, "the unique key");
-        self.places.audit(&mut found, "the place of the request");
         let mut made: BTreeMap<&ScheduleId, u64> = BTreeMap::new();
         for origin in self.jobs.iter().filter_map(|(_, job)| job.origin.as_ref()) {
             *made.entry(&origin.by.id).or_default() += 1;
@@ -102,31 +106,6 @@ impl Space {
             });
         }
         found.check(held.is_empty(), || "a lease holds a resource that is not there".to_owned());
-    }
-
-    fn audit_awaiting(&self, found: &mut Findings) {
-        for (on, calls) in &self.awaited {
-            let lives = match on {
-                Awaited::Job(seq) => self.job_by_seq(*seq).is_some(),
-                Awaited::Flow(flow) => self.flow_is_open(flow),
-            };
-            found.check(lives, || {
-                format!("the end of {on:?} is waited for, and it is not there or has ended")
-            });
-            for call in calls {
-                found.check(self.awaiting.get(call).is_some_and(|call| call.on == *on), || {
-                    format!("call {call} waits for something else than {on:?}")
-                });
-            }
-        }
-        let calls: usize = self.awaited.values().map(BTreeSet::len).sum();
-        found.check(calls == self.awaiting.len(), || {
-            format!("{} calls wait for an end, and {calls} of them for a job", self.awaiting.len())
-        });
-        let waits = self.takers.len() + self.caller_by_taker.len() + calls;
-        found.check(self.waits.len() == waits, || {
-            format!("{waits} calls wait, and {} of them have an end", self.waits.len())
-        });
     }
 
     fn audit_jobs(&self, found: &mut Findings) {

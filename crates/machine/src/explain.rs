@@ -4,7 +4,7 @@ use crate::queue::doors::Fit;
 use crate::rows::stored::lease_id;
 use crate::scarce::limits::rate_fits_at;
 use crate::state::{
-    CALLERS, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
+    CALLERS, Caller, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
     LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which, is_recent,
 };
 use tenure_core::bounds::{HOLDERS_SHOWN, ITEMS_MAX};
@@ -113,7 +113,7 @@ impl Space {
         }
         let mut asking = 0u64;
         let mut busy = 0u64;
-        for (id, worker) in &self.workers {
+        for (id, worker) in self.workers.known() {
             if worker.queues.get(&queue).is_some_and(|at| is_recent(*at, now)) {
                 asking += 1;
                 let holds = self.leases.held_by(&Some(id.clone())).leases > 0;
@@ -348,7 +348,7 @@ impl Space {
 
     /// The reasons why a lock waiter has no grant now.
     pub(crate) fn reasons_of_caller(&self, caller: CallerId, now: Moment) -> Vec<Reason> {
-        let (lane, arrival) = (self.callers[caller].lane, self.callers[caller].arrival);
+        let Caller { lane, arrival, .. } = *self.waiters.lock_waiter(caller);
         let stands_at = self.where_parked(lane).map(|(door, _)| door);
         let nobody = LaneId::new(u32::MAX);
         let mut reasons = Vec::new();

@@ -60,11 +60,8 @@ impl Space {
             && self.flows.is_empty()
             && self.edges.is_empty()
             && self.leaving.is_empty()
-            && self.places.is_empty()
-            && self.takers.is_empty()
-            && self.awaiting.is_empty()
-            && self.caller_by_taker.is_empty()
-            && self.workers.is_empty()
+            && self.waiters.are_none()
+            && self.workers.known().is_empty()
             && self.queues[CALLERS].priorities.is_empty()
             && self.out.rows.is_empty()
     }

@@ -62,7 +62,8 @@ impl Space {
 
     pub(crate) fn queue_view(&self, queue: QueueId, now: Moment) -> Option<QueueView> {
         let recent = |at: &Moment| is_recent(*at, now);
-        let workers = self.workers.values().filter(|w| w.queues.get(&queue).is_some_and(recent));
+        let workers =
+            self.workers.known().values().filter(|w| w.queues.get(&queue).is_some_and(recent));
         self.view_of_queue(queue, workers.count() as u64, now)
     }
 
@@ -122,7 +123,7 @@ impl Space {
         let there = behind(&self.queue_by_name, p).filter(|(_, slot)| !self.queues[**slot].hidden);
         // Once for all queues: asking each worker for each queue would cost the product of both.
         let mut workers: HashMap<QueueId, u64> = HashMap::new();
-        for queue in self.workers.values().flat_map(|w| w.asked_lately(now)) {
+        for queue in self.workers.known().values().flat_map(|w| w.asked_lately(now)) {
             *workers.entry(queue).or_default() += 1;
         }
         let view =
@@ -177,7 +178,11 @@ impl Space {
 
     fn waiter(&self, queue: QueueId, waiter: InLine) -> Waiter {
         if queue == crate::state::CALLERS {
-            Waiter { job: None, queue: None, since: self.callers[waiter.caller()].since }
+            Waiter {
+                job: None,
+                queue: None,
+                since: self.waiters.lock_waiter(waiter.caller()).since,
+            }
         } else {
             let job = &self.jobs[waiter.job()];
             let queue = self.queues[queue].name.clone();
@@ -316,8 +321,8 @@ impl Space {
     }
 
     pub(crate) fn list_workers(&self, p: &Page, now: Moment) -> Listed<WorkerView> {
-        let there =
-            behind(&self.workers, p).filter(|(_, w)| is_recent(w.seen_at, now) || w.waiting > 0);
+        let there = behind(self.workers.known(), p)
+            .filter(|(_, w)| is_recent(w.seen_at, now) || w.waiting > 0);
         let views = there.map(|(id, w)| {
             let queues = w.asked_lately(now);
             let queues = queues.filter_map(|queue| self.queues.get(queue)?.name.clone());
@@ -338,7 +343,7 @@ impl Space {
     pub(crate) fn get_stats(&self, now: Moment) -> Stats {
         let mut stats = Stats {
             leases: self.leases.len() as u64,
-            result_waiters: self.awaiting.len() as u64,
+            result_waiters: self.waiters.awaiting() as u64,
             schedules: self.schedules.stats(now),
             flows: self.flows.len() as u64,
             events: Default::default(),

@@ -8,7 +8,7 @@ use crate::ops::cancel::Named;
 use crate::rows::Archive;
 use crate::rows::stored::Stands;
 use crate::state::{Awaited, AwaitingCall, Seq, Space, TakerId};
-use tenure_core::bounds::{AWAITED_US, AWAITS_MAX, WAIT_US_MAX};
+use tenure_core::bounds::AWAITED_US;
 use tenure_core::flow::{FlowState, FlowView};
 use tenure_core::lease::Later;
 use tenure_core::names::{FlowName, JobRef};
@@ -111,7 +111,8 @@ impl Space {
         if until <= now {
             return Ok(ResultOutcome::Now(self.stands(seq)));
         }
-        self.register(wait.taker, Awaited::Job(seq), until, wait.progress)?;
+        let call = AwaitingCall { on: Awaited::Job(seq), until, progress: wait.progress };
+        self.waiters.wait_for_end(wait.taker, call)?;
         Ok(ResultOutcome::Waits { seq, until })
     }
 
@@ -126,24 +127,9 @@ impl Space {
         if until <= now || view.state == FlowState::Finished {
             return Ok(FlowOutcome::Now(Box::new(view)));
         }
-        self.register(wait.taker, Awaited::Flow(wait.flow.clone()), until, false)?;
+        let call = AwaitingCall { on: Awaited::Flow(wait.flow.clone()), until, progress: false };
+        self.waiters.wait_for_end(wait.taker, call)?;
         Ok(FlowOutcome::Waits)
-    }
-
-    fn register(
-        &mut self,
-        taker: TakerId,
-        on: Awaited,
-        until: Moment,
-        progress: bool,
-    ) -> Result<(), Refusal> {
-        if self.awaiting.len() >= AWAITS_MAX {
-            return Err(JobRefusal::AwaitedByTooMany { most: AWAITS_MAX }.into());
-        }
-        self.awaiting.insert(taker, AwaitingCall { on: on.clone(), until, progress });
-        self.awaited.entry(on).or_default().insert(taker);
-        self.waits.set(until, taker);
-        Ok(())
     }
 
     fn stands(&self, seq: Seq) -> JobStands {
@@ -153,33 +139,25 @@ impl Space {
 
     /// The time that a thing is kept if it ends now; `retain` is its own setting.
     pub(crate) fn kept_for(&self, on: &Awaited, retain: Span) -> Span {
-        if self.awaited.contains_key(on) { retain.max(Span::from_us(AWAITED_US)) } else { retain }
+        if self.waiters.is_awaited(on) { retain.max(Span::from_us(AWAITED_US)) } else { retain }
     }
 
     /// The thing has ended, or is gone: notifies the calls that wait for it.
     pub(crate) fn notify_awaiting(&mut self, on: &Awaited) {
-        let Some(calls) = self.awaited.remove(on) else { return };
-        for taker in calls {
-            let Some(call) = self.awaiting.remove(&taker) else { continue };
-            self.waits.clear(call.until, taker);
+        for taker in self.waiters.take_awaiting(on) {
             self.notify(taker, on, false);
         }
     }
 
     /// Removes a waiting call. Returns the thing that it waited for.
     pub(crate) fn forget_awaiting(&mut self, taker: TakerId) -> Option<Awaited> {
-        let call = self.awaiting.remove(&taker)?;
-        self.waits.clear(call.until, taker);
-        if let Some(calls) = self.awaited.get_mut(&call.on) {
-            calls.remove(&taker);
-            if calls.is_empty() {
-                self.awaited.remove(&call.on);
-                if let Awaited::Flow(flow) = &call.on {
-                    self.out.loosened_flows.insert(flow.clone());
-                }
-            }
+        let on = self.waiters.stop_awaiting(taker)?;
+        if let Awaited::Flow(flow) = &on
+            && !self.waiters.is_awaited(&on)
+        {
+            self.out.loosened_flows.insert(flow.clone());
         }
-        Some(call.on)
+        Some(on)
     }
 
     /// The time of a call is over: it looks at the current state, unless it was already notified.
@@ -195,15 +173,5 @@ impl Space {
             Awaited::Flow(flow) => Look::Flow(self.flow_view(flow).ok().map(Box::new)),
         };
         self.out.notified.push(Notified { taker, look, over });
-    }
-
-    /// A clock that was set back must not lengthen a wait.
-    pub(crate) fn cut_awaiting(&mut self, clock: Moment) {
-        let most = clock.plus(Span::from_us(WAIT_US_MAX));
-        for (taker, call) in self.awaiting.iter_mut().filter(|(_, call)| call.until > most) {
-            self.waits.clear(call.until, *taker);
-            call.until = most;
-            self.waits.set(most, *taker);
-        }
     }
 }

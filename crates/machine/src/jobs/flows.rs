@@ -104,7 +104,7 @@ impl Space {
         for name in std::mem::take(&mut self.out.loosened_flows) {
             let waits = self.edges.get(&ParentKey::Flow(name.clone()));
             let awaited = waits.is_some_and(|edges| !edges.open.is_empty())
-                || self.awaited.contains_key(&Awaited::Flow(name.clone()));
+                || self.waiters.is_awaited(&Awaited::Flow(name.clone()));
             if !awaited && self.flows.get(&name).is_some_and(|flow| flow.rows == 0) {
                 self.flows.remove(&name);
                 self.out.dirty_flows.insert(name);

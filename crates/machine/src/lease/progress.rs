@@ -4,7 +4,7 @@
 //! The first report is published at once. Later ones within a second are published at its end, so that the last one is
 //! never left out; an end of the job in that time is an event of its own.
 
-use crate::state::{Awaited, LiveJobId, Seq, Space, Stand, TakerId};
+use crate::state::{LiveJobId, Report, Seq, Space, Stand};
 use tenure_core::bounds::{PROGRESS_TOLD_US, TICK_MAX};
 use tenure_core::events::{About, EventType};
 use tenure_core::time::{Moment, Span};
@@ -13,18 +13,21 @@ impl Space {
     /// A holder sent progress of its job with a heartbeat.
     pub(crate) fn tell_progress(&mut self, slot: LiveJobId, now: Moment) {
         let seq = self.jobs[slot].seq;
-        match self.reported.get_mut(&seq) {
-            Some(has_more) => *has_more = true,
-            None => self.progress_is_told(slot, seq, now),
+        let mut is_first = true;
+        self.reports.keep_if(&seq, |report| {
+            (report.has_more, is_first) = (true, false);
+            true
+        });
+        if is_first {
+            self.progress_is_told(slot, seq, now);
         }
     }
 
     /// Publishes the reports of the second that is over.
     pub(crate) fn tick_progress(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((_, seq)) = self.reported_until.take_due(now) else { return };
-            let has_more = self.reported.remove(&seq).unwrap_or_default();
-            if let Some(slot) = self.job_by_seq(seq).filter(|_| has_more) {
+            let Some((seq, report)) = self.reports.take_ended(now) else { return };
+            if let Some(slot) = self.job_by_seq(seq).filter(|_| report.has_more) {
                 self.progress_is_told(slot, seq, now);
             }
         }
@@ -35,16 +38,9 @@ impl Space {
         let (lease, attempt) = (Some(self.lease_of(slot, fence)), Some(self.jobs[slot].ended + 1));
         let about = About { lease, attempt, ..self.about_job(slot) };
         self.happens(EventType::JobProgress, about, now);
-        self.reported.insert(seq, false);
-        self.reported_until.set(now.plus(Span::from_us(PROGRESS_TOLD_US)), seq);
-        self.notify_of_progress(seq);
-    }
-
-    /// Notifies the calls that wait for a job's result and progress.
-    fn notify_of_progress(&mut self, seq: Seq) {
-        let Some(calls) = self.awaited.get(&Awaited::Job(seq)) else { return };
-        let follows = |taker: &&TakerId| self.awaiting.get(taker).is_some_and(|call| call.progress);
-        for taker in calls.iter().filter(follows).copied().collect::<Vec<_>>() {
+        let until = now.plus(Span::from_us(PROGRESS_TOLD_US));
+        self.reports.insert(seq, Report { has_more: false, until });
+        for taker in self.waiters.that_follow(seq) {
             if let Some(on) = self.forget_awaiting(taker) {
                 self.notify(taker, &on, false);
             }
@@ -53,8 +49,13 @@ impl Space {
 
     /// A clock that was set back must not lengthen a second.
     pub(crate) fn cut_reported(&mut self, clock: Moment) {
-        for (_, seq) in self.reported_until.drain() {
-            self.reported_until.set(clock.plus(Span::from_us(PROGRESS_TOLD_US)), seq);
+        let until = clock.plus(Span::from_us(PROGRESS_TOLD_US));
+        let reported: Vec<Seq> = self.reports.iter().map(|(seq, _)| *seq).collect();
+        for seq in reported {
+            self.reports.keep_if(&seq, |report| {
+                report.until = until;
+                true
+            });
         }
     }
 }

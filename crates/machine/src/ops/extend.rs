@@ -33,7 +33,7 @@ impl Space {
                 // A lease gets its ttl again after a restart, so the ttl is stored in a row.
                 self.written_lease(fence);
             }
-            self.hear_worker(holder.as_ref(), now);
+            self.workers.hear(holder.as_ref(), now);
             if let Some(slot) = self.report(fence, item.progress) {
                 self.tell_progress(slot, now);
             }

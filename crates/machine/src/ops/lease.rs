@@ -95,8 +95,8 @@ impl Space {
             return Ok(again);
         }
         // A repeated request takes over the place of the first, which still waits.
-        if let Some(first) = ask.request_id.as_ref().and_then(|id| self.waiting_requests.get(id)) {
-            self.end_wait(*first, now);
+        if let Some(first) = self.waiters.call_of(ask.request_id.as_ref()) {
+            self.end_wait(first, now);
         }
         let asker = Space::asker(ask);
         let mut tries = TRIES_MAX;
@@ -133,8 +133,8 @@ impl Space {
             return Ok(again);
         }
         let place = ask.place.clone().or_else(|| ask.request_id.clone());
-        if let Some(first) = place.as_ref().and_then(|id| self.waiting_requests.get(id)) {
-            self.end_wait(*first, now);
+        if let Some(first) = self.waiters.call_of(place.as_ref()) {
+            self.end_wait(first, now);
         }
         self.check_tokens(ask, needs)?;
         let held = self.hold_needs(needs);
@@ -145,7 +145,7 @@ impl Space {
             Ok(Called::Granted(granted)) => Ok(LeaseOutcome::Now(granted)),
             Ok(Called::Waits) if ask.wait > Span::ZERO => Ok(LeaseOutcome::Waits),
             Ok(Called::Waits) => {
-                let caller = self.caller_by_taker.get(&taker).copied();
+                let caller = self.waiters.lock_waiter_of(taker);
                 let reasons =
                     caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
                 self.drop_wait(taker, now);

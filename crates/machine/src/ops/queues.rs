@@ -160,9 +160,7 @@ impl Space {
     /// Removes a queue from the index; nothing points to it.
     fn drop_queue(&mut self, queue: QueueId, name: &QueueName) {
         self.queues_to_serve.remove(&queue);
-        for worker in self.workers.values_mut() {
-            worker.queues.remove(&queue);
-        }
+        self.workers.forget_queue(queue);
         if self.queues[queue].place != Place::Open {
             self.leave_door(Entry::Queue(queue));
         }

@@ -277,7 +277,7 @@ impl Space {
             (verdict, held.copied())
         });
         let booked: Vec<_> = booked.collect();
-        self.hear_worker(holder.as_ref(), now);
+        self.workers.hear(holder.as_ref(), now);
         for (resource, verdict) in judged {
             self.judge(resource, verdict, now);
         }

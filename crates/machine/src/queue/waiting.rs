@@ -8,11 +8,11 @@ use crate::lease::ending::End;
 use crate::lease::grant::Tried;
 use crate::state::{
     Asker, CALLERS, Caller, CallerId, HeldNeed, KeptPlace, LaneKey, Place, QueueId, Space, Taker,
-    TakerId, is_recent,
+    TakerId,
 };
-use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX, WORKER_US};
+use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX};
 use tenure_core::lease::{Leased, Worker};
-use tenure_core::names::{RequestId, WorkerId};
+use tenure_core::names::RequestId;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::{Moment, Span};
@@ -28,44 +28,7 @@ impl Space {
         for queue in queues {
             self.queues[*queue].asked_at = Some(now);
         }
-        let Some(id) = &worker.id else { return };
-        let new = !self.workers.contains_key(id);
-        let state = self.workers.entry(id.clone()).or_default();
-        if new {
-            self.worker_ends.set(now.plus(Span::from_us(WORKER_US)), id.clone());
-        }
-        state.host = worker.host.clone().or(state.host.take());
-        state.pid = worker.pid.or(state.pid);
-        state.version = worker.version.clone().or(state.version.take());
-        state.seen_at = now;
-        for queue in queues {
-            state.queues.insert(*queue, now);
-        }
-    }
-
-    /// Notes a sign of life of a worker, by one of its leases.
-    pub(crate) fn hear_worker(&mut self, id: Option<&WorkerId>, now: Moment) {
-        if let Some(worker) = id.and_then(|id| self.workers.get_mut(id)) {
-            worker.seen_at = now;
-        }
-    }
-
-    pub(crate) fn tick_worker(&mut self, id: &WorkerId, now: Moment) {
-        let Some(worker) = self.workers.get_mut(id) else { return };
-        let ends = worker.seen_at.plus(Span::from_us(WORKER_US));
-        if ends > now || worker.waiting > 0 {
-            let again = if ends > now { ends } else { now.plus(Span::from_us(WORKER_US)) };
-            self.worker_ends.set(again, id.clone());
-            worker.queues.retain(|_, at| is_recent(*at, now));
-        } else {
-            self.workers.remove(id);
-        }
-    }
-
-    fn count_waiting(&mut self, worker: Option<&WorkerId>, by: i32) {
-        if let Some(worker) = worker.and_then(|id| self.workers.get_mut(id)) {
-            worker.waiting = worker.waiting.saturating_add_signed(by);
-        }
+        self.workers.see(worker, queues, now);
     }
 
     // ---- Job waiters ----
@@ -75,29 +38,19 @@ impl Space {
         for queue in &taker.queues {
             self.queues[*queue].takers.insert(id);
         }
-        self.count_waiting(taker.asker.worker.as_ref(), 1);
-        self.waits.set(taker.until, id);
-        if let Some(request) = &taker.asker.request {
-            self.waiting_requests.insert(request.clone(), id);
-        }
-        self.takers.insert(id, taker);
+        self.workers.count_waiting(taker.asker.worker.as_ref(), 1);
+        self.waiters.add_job_waiter(id, taker);
     }
 
     fn forget_taker(&mut self, id: TakerId) -> Option<Taker> {
-        let taker = self.takers.remove(&id)?;
+        let taker = self.waiters.remove_job_waiter(id)?;
         for queue in &taker.queues {
             if let Some(q) = self.queues.get_mut(*queue) {
                 q.takers.remove(&id);
             }
             self.freed_queue(*queue);
         }
-        self.count_waiting(taker.asker.worker.as_ref(), -1);
-        self.waits.clear(taker.until, id);
-        if let Some(request) = &taker.asker.request
-            && self.waiting_requests.get(request) == Some(&id)
-        {
-            self.waiting_requests.remove(request);
-        }
+        self.workers.count_waiting(taker.asker.worker.as_ref(), -1);
         Some(taker)
     }
 
@@ -134,7 +87,7 @@ impl Space {
             }
             *steps -= 1;
             after = id.next();
-            let Some(taker) = self.takers.get(&id).cloned() else { continue };
+            let Some(taker) = self.waiters.job_waiter(id).cloned() else { continue };
             let mut tries = TRIES_MAX;
             let fences = self.take_jobs(&taker.queues, taker.max, &taker.asker, &mut tries, now);
             if !fences.is_empty() {
@@ -156,7 +109,7 @@ impl Space {
             needs: caller.needs.clone(),
             suspect: false,
         };
-        let kept = caller.place.as_ref().and_then(|place| self.places.remove(place));
+        let kept = caller.place.as_ref().and_then(|place| self.waiters.places.remove(place));
         if let Some(kept) = &kept {
             self.drop_needs(&kept.needs);
         }
@@ -166,21 +119,16 @@ impl Space {
             None => (self.next_arrival(), now),
         };
         let lane = self.lane_for(&key);
-        let slot = self.callers.insert(Caller {
+        self.workers.count_waiting(caller.asker.worker.as_ref(), 1);
+        let slot = self.waiters.add_lock_waiter(Caller {
             taker: caller.taker,
             lane,
             arrival,
-            asker: caller.asker.clone(),
-            place: caller.place.clone(),
+            asker: caller.asker,
+            place: caller.place,
             since,
             until: caller.until,
         });
-        self.caller_by_taker.insert(caller.taker, slot);
-        self.waits.set(caller.until, caller.taker);
-        if let Some(request) = &caller.asker.request {
-            self.waiting_requests.insert(request.clone(), caller.taker);
-        }
-        self.count_waiting(caller.asker.worker.as_ref(), 1);
         self.enter_lane(lane, arrival, slot.into(), now);
         let mut tries = TRIES_MAX;
         self.serve_callers(&mut tries, now);
@@ -196,7 +144,7 @@ impl Space {
     }
 
     fn line_is_full(&self, caller: CallerId) -> Option<Refusal> {
-        let lane = self.callers[caller].lane;
+        let lane = self.waiters.lock_waiter(caller).lane;
         let bundle = self.lanes[lane].bundle;
         let place = match self.lanes[lane].place {
             Place::Open => self.bundles[bundle].place,
@@ -217,7 +165,7 @@ impl Space {
             }
             let Some(lane) = self.next_lane(CALLERS, true) else { return };
             let Some((_, slot)) = self.head(lane) else { return };
-            let asker = self.callers[slot.caller()].asker.clone();
+            let asker = self.waiters.lock_waiter(slot.caller()).asker.clone();
             let needs = self.lanes[lane].key.needs.clone();
             if let Tried::Granted(fence) = self.try_lane(lane, &asker, now) {
                 let Some(caller) = self.forget_caller(slot.caller()) else { return };
@@ -235,22 +183,15 @@ impl Space {
     }
 
     fn forget_caller(&mut self, slot: CallerId) -> Option<Caller> {
-        let caller = self.callers.remove(slot)?;
-        self.caller_by_taker.remove(&caller.taker);
-        self.waits.clear(caller.until, caller.taker);
-        self.count_waiting(caller.asker.worker.as_ref(), -1);
-        if let Some(request) = &caller.asker.request
-            && self.waiting_requests.get(request) == Some(&caller.taker)
-        {
-            self.waiting_requests.remove(request);
-        }
+        let caller = self.waiters.remove_lock_waiter(slot)?;
+        self.workers.count_waiting(caller.asker.worker.as_ref(), -1);
         Some(caller)
     }
 
     /// Takes a lock waiter out of line; its place is kept for a while if it has a request id.
     fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<CallerId> {
-        let slot = self.caller_by_taker.get(&taker).copied()?;
-        let (lane, arrival) = (self.callers[slot].lane, self.callers[slot].arrival);
+        let slot = self.waiters.lock_waiter_of(taker)?;
+        let Caller { lane, arrival, .. } = *self.waiters.lock_waiter(slot);
         let needs = self.lanes[lane].key.needs.clone();
         self.leave_lane(lane, arrival, now);
         let caller = self.forget_caller(slot)?;
@@ -264,7 +205,7 @@ impl Space {
     }
 
     fn keep_place(&mut self, place: RequestId, kept: KeptPlace) {
-        if let Some(old) = self.places.insert(place, kept) {
+        if let Some(old) = self.waiters.places.insert(place, kept) {
             self.drop_needs(&old.needs);
         }
     }
@@ -286,7 +227,7 @@ impl Space {
     /// The wait is over, or the same request came again: the answer is an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
         // Lock waiters get the reasons for their wait.
-        let caller = self.caller_by_taker.get(&id).copied();
+        let caller = self.waiters.lock_waiter_of(id);
         let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
         let known = self.forget_taker(id).is_some() || self.leave_line(id, now).is_some();
         if known {

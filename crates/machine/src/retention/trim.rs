@@ -20,8 +20,8 @@ impl Space {
         trim_map(&mut self.lane_by_key);
         self.leases.trim();
         self.replacing.trim();
-        trim_map(&mut self.waiting_requests);
-        self.places.trim();
+        self.waiters.trim();
+        self.reports.trim();
         trim_ring(&mut self.pending);
         trim_ring(&mut self.families);
     }
@@ -33,9 +33,8 @@ impl Space {
     pub(crate) fn drop_empty_tables(&mut self) {
         let is_quiet = self.by_id.is_empty()
             && self.leases.is_empty()
-            && self.takers.is_empty()
-            && self.workers.is_empty()
-            && self.caller_by_taker.is_empty()
+            && self.workers.known().is_empty()
+            && self.waiters.no_lease_call_waits()
             && self.leases.requests.is_empty();
         if !is_quiet || self.by_id.capacity() == 0 {
             return;
@@ -47,8 +46,8 @@ impl Space {
         self.lane_by_key.shrink_to_fit();
         self.leases.shrink_to_fit();
         self.replacing.shrink_to_fit();
-        self.waiting_requests.shrink_to_fit();
-        self.places.shrink_to_fit();
+        self.waiters.shrink_to_fit();
+        self.reports.shrink_to_fit();
         self.out.ended.shrink_to_fit();
         self.pending.shrink_to_fit();
         self.families.shrink_to_fit();

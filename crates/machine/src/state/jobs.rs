@@ -162,6 +162,21 @@ pub(crate) struct KeyHolder {
     pub ended: Option<Box<EndedJob>>,
 }
 
+/// A published progress report of a job.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// True if another report came since.
+    pub has_more: bool,
+    /// The end of the second in which no other is published.
+    pub until: Moment,
+}
+
+impl Ends for Report {
+    fn ends_at(&self) -> Option<Moment> {
+        Some(self.until)
+    }
+}
+
 impl Ends for KeyHolder {
     fn ends_at(&self) -> Option<Moment> {
         self.until

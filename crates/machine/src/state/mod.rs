@@ -21,14 +21,17 @@ mod schedules;
 pub(crate) mod slots;
 mod space;
 pub(crate) mod sparse;
-mod waiting;
+mod waiters;
+mod workers;
 
 use crate::state::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use dropped::{Dropped, DroppedResources};
 pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
-pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Shape, Stand};
+pub(crate) use jobs::{
+    Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Report, Shape, Stand,
+};
 pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
@@ -39,9 +42,8 @@ pub(crate) use queues::{GroupTurn, Queue};
 pub(crate) use ranked::Ranked;
 pub(crate) use schedules::{PackedSchedule, Schedule, Schedules};
 pub(crate) use space::{Out, Space};
-pub(crate) use waiting::{
-    Asker, Awaited, AwaitingCall, Caller, KeptPlace, Taker, WorkerState, is_recent,
-};
+pub(crate) use waiters::{Asker, Awaited, AwaitingCall, Caller, KeptPlace, Taker, Waiters};
+pub(crate) use workers::{Workers, is_recent};
 
 pub(crate) type QueueId = Id<Queue>;
 pub(crate) type TurnId = Id<GroupTurn>;

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use super::{
-    Awaited, AwaitingCall, Bundle, CALLERS, Caller, CallerId, Door, DoorId, Due, Edges, Entry,
-    Flow, Followed, GaugesDue, GroupTurn, Job, KeptPlace, KeyHolder, Lane, LaneId, LaneKey, Leases,
-    Leaving, Limit, LimitId, LiveJobId, LiveResourceId, ParentKey, Pool, PoolId, Queue, QueueId,
-    Replacing, Reservation, Resource, Schedules, Seq, Shape, ShapeId, Taker, TakerId, TurnId,
-    WorkerState,
+    Bundle, CALLERS, Door, DoorId, Due, Edges, Entry, Flow, Followed, GaugesDue, GroupTurn, Job,
+    KeyHolder, Lane, LaneId, LaneKey, Leases, Leaving, Limit, LimitId, LiveJobId, LiveResourceId,
+    ParentKey, Pool, PoolId, Queue, QueueId, Replacing, Report, Reservation, Resource, Schedules,
+    Seq, Shape, ShapeId, TurnId, Waiters, Workers,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::jobs::dependencies::PORTION;
@@ -22,8 +21,7 @@ use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    FlowName, Group, JobId, LimitName, Namespace, PoolName, QueueName, RequestId, UniqueKey,
-    WorkerId,
+    FlowName, Group, JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey,
 };
 use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
@@ -111,21 +109,10 @@ pub(crate) struct Space {
     /// Pushes that replaced the content of a job, by their ids.
     pub replacing: Remembered<JobId, Replacing>,
     // Waiting calls and workers.
-    pub takers: BTreeMap<TakerId, Taker>,
-    pub callers: Slots<Caller>,
-    pub caller_by_taker: BTreeMap<TakerId, CallerId>,
-    pub waiting_requests: HashMap<RequestId, TakerId>,
-    /// Jobs with a published report in the last second; true if another report came since.
-    pub reported: BTreeMap<Seq, bool>,
-    /// The end of that second.
-    pub reported_until: Timers<Seq>,
-    pub awaiting: BTreeMap<TakerId, AwaitingCall>,
-    pub awaited: BTreeMap<Awaited, BTreeSet<TakerId>>,
-    /// The time at which each waiting call gets its answer in any case.
-    pub waits: Timers<TakerId>,
-    pub places: Remembered<RequestId, KeptPlace>,
-    pub workers: BTreeMap<WorkerId, WorkerState>,
-    pub worker_ends: Timers<WorkerId>,
+    pub waiters: Waiters,
+    /// Jobs with a published progress report in the last second.
+    pub reports: Remembered<Seq, Report>,
+    pub workers: Workers,
     // Effects of the steps since the last drain.
     pub out: Out,
 }
@@ -194,18 +181,9 @@ impl Space {
             cancelling: Default::default(),
             leases: Default::default(),
             replacing: Default::default(),
-            takers: Default::default(),
-            callers: Default::default(),
-            caller_by_taker: Default::default(),
-            waiting_requests: Default::default(),
-            reported: Default::default(),
-            reported_until: Default::default(),
-            awaiting: Default::default(),
-            awaited: Default::default(),
-            waits: Default::default(),
-            places: Default::default(),
+            waiters: Default::default(),
+            reports: Default::default(),
             workers: Default::default(),
-            worker_ends: Default::default(),
             out: Default::default(),
         }
     }

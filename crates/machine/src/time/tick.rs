@@ -42,12 +42,12 @@ impl Space {
             self.leases.requests.next_end(),
             self.replacing.next_end(),
             self.leases.tombstones.next_end(),
-            self.places.next_end(),
+            self.waiters.places.next_end(),
             self.queue_ends.next(),
             self.ends_at(),
-            self.worker_ends.next(),
-            self.waits.next(),
-            self.reported_until.next(),
+            self.workers.next_end(),
+            self.waiters.next_end(),
+            self.reports.next_end(),
             self.purge_at,
             self.reservations_due(),
             self.schedules.next_request(),
@@ -171,7 +171,7 @@ impl Space {
             self.arm_limit(limit);
             self.limit_due(limit);
         }
-        self.cut_awaiting(clock);
+        self.waiters.set_back(clock);
         self.cut_reported(clock);
         let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
@@ -300,7 +300,7 @@ impl Space {
         let heard = lease
             .holder
             .as_ref()
-            .and_then(|id| self.workers.get(id))
+            .and_then(|id| self.workers.known().get(id))
             .is_some_and(|worker| worker.seen_at >= half);
         if !lease.extended && heard { End::Unheard } else { End::Lost }
     }
@@ -331,10 +331,9 @@ impl Space {
 
     /// Takes the calls whose wait is over. Ends places that were kept for absent callers.
     fn tick_waits(&mut self, now: Moment) -> Vec<TakerId> {
-        let due = |_| self.waits.take_due(now).map(|(_, taker)| taker);
-        let over = (0..TICK_MAX).map_while(due).collect();
+        let over = self.waiters.take_ended(now);
         for _ in 0..TICK_MAX {
-            let Some((_, kept)) = self.places.take_ended(now) else { break };
+            let Some((_, kept)) = self.waiters.places.take_ended(now) else { break };
             self.drop_needs(&kept.needs);
         }
         over
@@ -353,10 +352,7 @@ impl Space {
             let Some((fence, _)) = self.leases.tombstones.take_ended(now) else { break };
             self.tombstone_row(fence);
         }
-        for _ in 0..TICK_MAX {
-            let Some((_, id)) = self.worker_ends.take_due(now) else { break };
-            self.tick_worker(&id, now);
-        }
+        self.workers.tick(now);
     }
 
     /// Checks queues that may be unused; each check looks at all workers.
