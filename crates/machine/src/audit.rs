@@ -38,7 +38,7 @@ impl Space {
         self.audit_pools(&mut found, now);
         self.waiters.audit(&mut found, |on: &Awaited| match on {
             Awaited::Job(seq) => self.job_by_seq(*seq).is_some(),
-            Awaited::Flow(flow) => self.flow_is_open(flow),
+            Awaited::Flow(flow) => self.flows.is_open(flow),
         });
         self.workers.audit(&mut found);
         self.reports.audit(&mut found, "the report of the job");

@@ -48,7 +48,7 @@ impl Space {
         let done = all - u64::from(kin.open);
         let child = self.jobs[slot].seq;
         let waits = |parent: &&Parent| {
-            let edges = parent.key().and_then(|key| self.edges.get(&key));
+            let edges = parent.key().and_then(|key| self.dependencies.edges().get(&key));
             edges.is_some_and(|edges| edges.open.get(&child) == Some(&kin.turn))
         };
         let open = kin.parents.iter().filter(waits).take(HOLDERS_SHOWN);

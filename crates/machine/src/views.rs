@@ -345,7 +345,7 @@ impl Space {
             leases: self.leases.len() as u64,
             result_waiters: self.waiters.awaiting() as u64,
             schedules: self.schedules.stats(now),
-            flows: self.flows.len() as u64,
+            flows: self.flows.named().len() as u64,
             events: Default::default(),
             ..Stats::default()
         };

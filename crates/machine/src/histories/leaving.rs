@@ -32,7 +32,7 @@ fn a_job_that_lets_its_parents_go_in_portions_is_no_fault() {
         assert!(done.is_ok(), "{done:?}");
         let audit = machine.audit(NOW);
         assert!(audit.ok, "{:?}", audit.faults);
-        machine.spaces[&Namespace::main()].leaving.len()
+        machine.spaces[&Namespace::main()].dependencies.leaving().count()
     };
     let cancel = |name: &str| {
         Command::Request(Request::from(CancelJob { job: JobRef::parse(name).unwrap() }))

@@ -155,7 +155,7 @@ impl Space {
         if let Awaited::Flow(flow) = &on
             && !self.waiters.is_awaited(&on)
         {
-            self.out.loosened_flows.insert(flow.clone());
+            self.flows.loosen(flow.clone());
         }
         Some(on)
     }

@@ -340,7 +340,7 @@ impl Space {
             self.end_key(&unique.key, job.seq, ended, now);
         }
         self.notify_awaiting(&on);
-        self.tell_end(&ParentKey::Job(job.seq));
+        self.dependencies.tell_end(&ParentKey::Job(job.seq));
         self.kin_ended(job.seq, job.kin.as_deref(), Some(state), now);
     }
 
@@ -356,8 +356,10 @@ impl Space {
         if kin.follows {
             self.let_parents_go(seq, &kin.parents);
         }
-        if let Some(flow) = &kin.flow {
-            self.flow_member_ended(flow, seq, state, now);
+        if let Some(flow) = &kin.flow
+            && self.flows.member_ended(flow, seq, state, now)
+        {
+            self.dependencies.tell_end(&ParentKey::Flow(flow.clone()));
         }
     }
 

@@ -301,7 +301,7 @@ impl Deciding<'_> {
 
     /// True if a flow is being cancelled, so that pushes into it are cancelled too.
     fn is_called_off(&self, flow: &FlowName) -> bool {
-        self.space.flows.get(flow).is_some_and(|flow| flow.cancelling.is_some())
+        self.space.flows.named().get(flow).is_some_and(|flow| flow.cancelling.is_some())
             || self.heir.is_some_and(|heir| heir.called_off && heir.flow == *flow)
     }
 }

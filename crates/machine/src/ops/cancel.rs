@@ -122,7 +122,7 @@ impl Space {
             self.forget_key(&unique.key, job.seq);
         }
         if let Some(flow) = life.kin.and_then(|kin| kin.flow) {
-            self.flow_uncounts(&flow, job.state);
+            self.flows.uncounts(&flow, job.state);
         }
     }
 

@@ -44,7 +44,7 @@ pub struct ChildrenAt {
 
 impl Space {
     pub(crate) fn flow_view(&self, name: &FlowName) -> Result<FlowView, Refusal> {
-        match self.flows.get(name) {
+        match self.flows.named().get(name) {
             Some(flow) => Ok(flow.view(name)),
             None => Err(FlowRefusal::NotFound { flow: name.clone() }.into()),
         }
@@ -52,7 +52,7 @@ impl Space {
 
     fn list_flows(&self, request: ListFlows) -> Listed<FlowView> {
         let page = request.page;
-        let there = views::behind(&self.flows, &page);
+        let there = views::behind(self.flows.named(), &page);
         views::page(there.map(|(name, flow)| (name, flow.view(name))), &page)
     }
 
@@ -85,7 +85,8 @@ impl Space {
             Parent::Job(seq, id) => ParentAt::Job(*seq, id.clone()),
             Parent::Gone(id) => ParentAt::Shown(ParentView::gone(id.clone())),
             Parent::Flow(flow) => {
-                let counts = self.flows.get(flow).map_or_else(FlowCounts::default, |f| f.counts());
+                let counts =
+                    self.flows.named().get(flow).map_or_else(FlowCounts::default, |f| f.counts());
                 ParentAt::Shown(ParentView::Flow { flow: flow.clone(), counts })
             }
         }

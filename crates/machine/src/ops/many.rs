@@ -60,7 +60,7 @@ impl Space {
             if filter.asks_for_content() && edits() != Some(job.edits) {
                 return ManyDone { stopped_at: Some(job.seq), ..many };
             }
-            if change == BulkChange::Retry && self.is_telling(job.seq) {
+            if change == BulkChange::Retry && self.dependencies.is_telling(job.seq) {
                 many.untold = many.untold.or(Some(job.seq));
                 continue;
             }

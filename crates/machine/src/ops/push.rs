@@ -540,7 +540,7 @@ impl Space {
         change.flow = flow.clone();
         change.shape = Some(self.shapes[shape].bytes.clone());
         if let Some(flow) = flow {
-            self.flow_gets(&flow, seq, now);
+            self.flows.gets(&flow, seq, now);
         }
         self.job_happens(slot, EventType::JobPushed, now);
         match fate.way {
@@ -692,13 +692,12 @@ impl Space {
         if let Some(kin) = &mut self.jobs[slot].kin {
             kin.follows = false;
         }
-        self.stop_telling(&ParentKey::Job(there.seq));
-        if let Some(followed) = self.followed.get_mut(&there.seq) {
-            followed.held = None;
+        self.dependencies.stop_telling(&ParentKey::Job(there.seq));
+        if self.dependencies.live_again(there.seq) {
             self.followed_row(there.seq);
         }
-        if let Some(flow) = self.jobs[slot].flow().cloned() {
-            self.flow_member_lives(&flow, there.seq, there.state, now);
+        if let Some(flow) = self.jobs[slot].flow() {
+            self.flows.member_lives(flow, there.seq, there.state, now);
         }
         self.out.ended.remove(&there.id);
         let change = self.out.rows.job(there.seq);

@@ -77,7 +77,7 @@ impl Space {
             let (key, holder) = (unique.key.clone(), holder.id.clone());
             return Err(JobRefusal::KeyTakenMeanwhile { key, holder }.into());
         }
-        if self.is_telling(job.seq) {
+        if self.dependencies.is_telling(job.seq) {
             return Err(FlowRefusal::StillTelling { job: job.id.clone() }.into());
         }
         match life.and_then(|life| life.kin.as_deref()) {

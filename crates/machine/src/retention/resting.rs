@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Leases, Out, Space};
+use crate::state::{CALLERS, Dependencies, Leases, Out, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -43,7 +43,7 @@ impl Resting {
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
         let Resting { used_at, last, pulse, deaf_at, .. } = *self;
         let Resting { recovered_at, arrival, used, .. } = *self;
-        let Resting { told, settings_generation, written, .. } = *self;
+        let Resting { settings_generation, written, .. } = *self;
         Space {
             used_at,
             last,
@@ -53,7 +53,7 @@ impl Resting {
             recovered_at,
             arrival,
             used,
-            told,
+            dependencies: Dependencies::none_after(self.told),
             settings_generation,
             out: Out { written, ..Out::default() },
             ..Space::new(name.clone(), patience)
@@ -69,7 +69,7 @@ impl Space {
             && self.queues.len() == 1
             && self.shapes.len() + self.groups.len() + self.bundles.len() == 0
             && self.lanes.len() + self.doors.len() + self.limits.len() == 0
-            && self.followed.is_empty()
+            && self.dependencies.no_job_is_followed()
             && self.recovers_until.is_none()
             && self.behind.is_none()
             && self.queues[CALLERS].paused_until.is_none()
@@ -87,7 +87,7 @@ impl Space {
             fence: self.leases.last_fence(),
             arrival: self.arrival,
             used: self.used,
-            told: self.told,
+            told: self.dependencies.last_told(),
             settings_generation: self.settings_generation,
             written: self.out.written,
         })

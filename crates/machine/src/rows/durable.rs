@@ -95,11 +95,12 @@ impl Space {
             self.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
         keys.sort();
         all.extend(keys);
-        for (name, flow) in &self.flows {
+        for (name, flow) in self.flows.named() {
             all.push(format!("flow {name} {flow:?}"));
         }
         let mut edges: Vec<String> = self
-            .edges
+            .dependencies
+            .edges()
             .iter()
             .filter_map(|(parent, edges)| {
                 // An ended job that has not let its parents go is not notified again: a start does not know it.
@@ -110,7 +111,7 @@ impl Space {
             })
             .collect();
         let followed =
-            self.followed.iter().map(|(seq, followed)| format!("followed {seq} {followed:?}"));
+            self.dependencies.followed().iter().map(|(seq, one)| format!("followed {seq} {one:?}"));
         edges.extend(followed);
         edges.sort();
         all.extend(edges);

@@ -287,8 +287,8 @@ impl Space {
         if let Some(origin) = &self.jobs[slot].origin {
             self.schedules.restore_job(origin, &self.jobs[slot].id);
         }
-        if let Some(flow) = self.jobs[slot].flow().cloned() {
-            self.flow_for(&flow, now).members.insert(row.seq);
+        if let Some(flow) = self.jobs[slot].flow() {
+            self.flows.restore_member(flow, row.seq, now);
         }
         match row.state {
             JobState::Running => {
@@ -424,6 +424,6 @@ impl Space {
         // The state equals the rows: nothing of it must be written again.
         let written = self.out.written;
         self.out = crate::state::Out { written, ..Default::default() };
-        self.loosen_idle_flows();
+        self.flows.restored();
     }
 }

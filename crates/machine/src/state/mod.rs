@@ -4,11 +4,12 @@
 //! queues, sums, sets of free resources) is an index of it, kept in the same step, and `audit`
 //! proves that it agrees.
 
+mod dependencies;
 mod doors;
 mod dropped;
+mod flows;
 mod gauges;
 mod jobs;
-mod kin;
 mod lanes;
 mod leases;
 mod limits;
@@ -26,13 +27,16 @@ mod workers;
 
 use crate::state::slots::Id;
 
+pub(crate) use dependencies::{
+    Dependencies, Followed, HeldJob, Kin, PORTION, Parent, ParentKey, Portion,
+};
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use dropped::{Dropped, DroppedResources};
+pub(crate) use flows::{Flow, Flows};
 pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
 pub(crate) use jobs::{
     Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Report, Shape, Stand,
 };
-pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
 pub(crate) use limits::{Limit, LimitReservation};

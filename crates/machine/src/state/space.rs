@@ -7,22 +7,19 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use super::{
-    Bundle, CALLERS, Door, DoorId, Due, Edges, Entry, Flow, Followed, GaugesDue, GroupTurn, Job,
-    KeyHolder, Lane, LaneId, LaneKey, Leases, Leaving, Limit, LimitId, LiveJobId, LiveResourceId,
-    ParentKey, Pool, PoolId, Queue, QueueId, Replacing, Report, Reservation, Resource, Schedules,
-    Seq, Shape, ShapeId, TurnId, Waiters, Workers,
+    Bundle, CALLERS, Dependencies, Door, DoorId, Due, Entry, Flows, GaugesDue, GroupTurn, Job,
+    KeyHolder, Lane, LaneId, LaneKey, Leases, Limit, LimitId, LiveJobId, LiveResourceId, Pool,
+    PoolId, Queue, QueueId, Replacing, Report, Reservation, Resource, Schedules, Seq, Shape,
+    ShapeId, TurnId, Waiters, Workers,
 };
 use crate::facts::{Delivery, Fact, Notified};
-use crate::jobs::dependencies::PORTION;
 use crate::rows::Rows;
 use crate::state::remembered::Remembered;
 use crate::state::slots::Slots;
 use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
-use tenure_core::names::{
-    FlowName, Group, JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey,
-};
+use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
 use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
@@ -90,21 +87,8 @@ pub(crate) struct Space {
     pub resources: Slots<Resource>,
     pub resource_timers: Timers<LiveResourceId>,
     pub schedules: Schedules,
-    // Dependencies between jobs.
-    pub edges: HashMap<ParentKey, Edges>,
-    pub followed: HashMap<Seq, Followed>,
-    /// Ended parents with children still to notify, in the order of their ends.
-    pub telling: BTreeMap<u64, ParentKey>,
-    /// The last place in that order.
-    pub told: u64,
-    /// Ended jobs that have not let all their parents go, in the order of their ends.
-    pub leaving: VecDeque<Leaving>,
-    /// Parents that this call may still let go.
-    pub lets_go: usize,
-    pub flows: BTreeMap<FlowName, Flow>,
-    /// Flows whose cancel is not complete.
-    pub cancelling: BTreeSet<FlowName>,
-    // Leases.
+    pub dependencies: Dependencies,
+    pub flows: Flows,
     pub leases: Leases,
     /// Pushes that replaced the content of a job, by their ids.
     pub replacing: Remembered<JobId, Replacing>,
@@ -171,14 +155,8 @@ impl Space {
             resources: Default::default(),
             resource_timers: Default::default(),
             schedules: Default::default(),
-            edges: Default::default(),
-            followed: Default::default(),
-            telling: Default::default(),
-            told: 0,
-            leaving: Default::default(),
-            lets_go: PORTION,
+            dependencies: Default::default(),
             flows: Default::default(),
-            cancelling: Default::default(),
             leases: Default::default(),
             replacing: Default::default(),
             waiters: Default::default(),
@@ -203,11 +181,6 @@ pub(crate) struct Out {
     pub dirty_turns: BTreeSet<TurnId>,
     pub dirty_queues: BTreeSet<QueueId>,
     pub dirty_pools: BTreeSet<PoolId>,
-    pub dirty_flows: BTreeSet<FlowName>,
-    /// Flows whose last member ended in this call.
-    pub ended_flows: BTreeSet<FlowName>,
-    /// Flows that lost a row, a dependent job or a waiting call in this call: they may be empty.
-    pub loosened_flows: BTreeSet<FlowName>,
     /// Schedules for which the last tick asks plans.
     pub wanted: Vec<PlanWanted>,
     /// Ends since the engine last looked: the state, and approximate bytes.

@@ -31,8 +31,8 @@ impl Space {
             || !self.families.is_empty()
             || !self.queues_to_serve.is_empty()
             || !self.void_turns.is_empty()
-            || self.has_untold()
-            || !self.cancelling.is_empty()
+            || self.dependencies.have_untold()
+            || self.flows.first_cancelling().is_some()
         {
             return Some(self.last);
         }
@@ -387,7 +387,7 @@ impl Space {
     pub(crate) fn forget_archived(&mut self, job: &crate::rows::Archived) {
         if let Some(kin) = Space::kin_in(&job.life) {
             if let Some(flow) = &kin.flow {
-                self.flow_loses_row(flow);
+                self.flows.loses_row(flow);
             }
             self.children_rows_go(job.seq, &kin);
         }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::state::{Flow, LiveJobId, Parent, ParentKey, Seq, Space, Stand};
+use crate::state::{LiveJobId, Parent, ParentKey, Seq, Space, Stand};
 use tenure_core::time::Moment;
 
 impl Space {
     /// The number of open edges of each dependent job.
     pub(crate) fn count_open_edges(&self) -> BTreeMap<Seq, u32> {
         let mut open = BTreeMap::new();
-        for (child, turn) in self.edges.values().flat_map(|edges| &edges.open) {
+        for (child, turn) in self.dependencies.edges().values().flat_map(|edges| &edges.open) {
             if self.waits_in_turn(*child, *turn) {
                 *open.entry(*child).or_default() += 1;
             }
@@ -22,7 +22,8 @@ impl Space {
         let mut named = BTreeMap::new();
         let kin = self.jobs.iter().filter_map(|(_, job)| job.kin.as_deref());
         let live = kin.filter(|kin| kin.follows).flat_map(|kin| kin.parents.iter());
-        let leaving = self.leaving.iter().flat_map(|leaving| &leaving.parents[leaving.from..]);
+        let leaving =
+            self.dependencies.leaving().flat_map(|leaving| &leaving.parents[leaving.from..]);
         for parent in live.chain(leaving) {
             if let Parent::Job(seq, _) = parent {
                 *named.entry(*seq).or_default() += 1;
@@ -44,27 +45,22 @@ impl Space {
 
     /// After the last row of a start: sets the counts, and continues the notifications.
     pub(crate) fn restored_kin(&mut self, now: Moment) {
-        for (seq, followers) in self.count_followers() {
-            self.followed.entry(seq).or_default().followers = followers;
-        }
+        let followers = self.count_followers();
+        let mut dependencies = std::mem::take(&mut self.dependencies);
         // A job notified in an earlier `turn`, or in an earlier life of its key's holder, no longer depends on that
         // parent.
-        let mut edges = std::mem::take(&mut self.edges);
-        edges.retain(|_, edges| {
-            edges.told.retain(|child, turn| self.follows_in_turn(*child, *turn));
-            !edges.open.is_empty() || !edges.told.is_empty()
-        });
-        self.edges = edges;
+        dependencies.restored(followers, |child, turn| self.follows_in_turn(child, turn));
+        self.dependencies = dependencies;
         for (child, open) in self.count_open_edges() {
             if let Some(slot) = self.job_by_seq(child) {
                 self.kin_of(slot).open = open;
             }
         }
         let mut ended: Vec<ParentKey> =
-            self.edges.keys().filter(|key| self.has_ended(key)).cloned().collect();
+            self.dependencies.edges().keys().filter(|key| self.has_ended(key)).cloned().collect();
         ended.sort();
         for parent in &ended {
-            self.tell_end(parent);
+            self.dependencies.tell_end(parent);
         }
         // Only a damaged row can leave a dependent job without an open parent.
         let waits_for_nobody = |slot: &LiveJobId| {
@@ -76,12 +72,5 @@ impl Space {
             self.stop_waiting(slot, now);
             self.go_from(slot, now);
         }
-    }
-
-    /// At the end of a start: marks empty flows, which go with the next step. A call may have waited for one.
-    pub(crate) fn loosen_idle_flows(&mut self) {
-        let is_idle = |flow: &Flow| flow.rows == 0 && flow.members.is_empty();
-        let idle = self.flows.iter().filter(|(_, flow)| is_idle(flow));
-        self.out.loosened_flows.extend(idle.map(|(name, _)| name.clone()));
     }
 }

@@ -1,8 +1,7 @@
 //! Edges, and the notification of children at an end. The checks before a job waits are in `parents`.
 
-use super::PORTION;
 use crate::rows::Archive;
-use crate::state::{Edges, Kin, LiveJobId, Parent, ParentKey, Seq, Space, Stand};
+use crate::state::{Kin, LiveJobId, PORTION, Parent, ParentKey, Seq, Space, Stand};
 use tenure_core::flow::OnParentFailure;
 use tenure_core::job::JobState;
 use tenure_core::sentences::StoredNote;
@@ -27,14 +26,12 @@ impl Space {
         self.kin_of(slot).follows = !parents.is_empty();
         for parent in parents.iter() {
             if let Parent::Job(parent, _) = parent {
-                self.followed.entry(*parent).or_default().followers += 1;
+                self.dependencies.follow(*parent);
                 self.hold_finished(*parent, archive);
             }
         }
         for parent in open {
-            let edges = self.edges.entry(parent.clone()).or_default();
-            edges.open.insert(seq, turn);
-            edges.told.remove(&seq);
+            self.dependencies.open(parent, seq, turn);
             self.edge_row(parent, seq, Some((turn, true)));
             if let ParentKey::Job(parent) = parent
                 && let Some(parent) = self.job_by_seq(*parent)
@@ -65,18 +62,11 @@ impl Space {
 
     /// Removes an open edge; a job parent keeps it in its list of children.
     fn close_edge(&mut self, parent: &ParentKey, child: Seq) -> Option<u32> {
-        let edges = self.edges.get_mut(parent)?;
-        let turn = edges.open.remove(&child)?;
-        if edges.open.is_empty()
-            && let Some(place) = edges.telling.take()
-        {
-            self.telling.remove(&place);
-        }
-        self.drop_edges_if_none(parent);
+        let turn = self.dependencies.close(parent, child)?;
         match parent {
             ParentKey::Job(_) => self.edge_row(parent, child, Some((turn, false))),
             ParentKey::Flow(flow) => {
-                self.out.loosened_flows.insert(flow.clone());
+                self.flows.loosen(flow.clone());
                 self.edge_row(parent, child, None);
             }
         }
@@ -86,44 +76,7 @@ impl Space {
     /// Frees a child from a parent, notified or not.
     pub(super) fn forget_edge(&mut self, parent: &ParentKey, child: Seq) {
         self.close_edge(parent, child);
-        if let Some(edges) = self.edges.get_mut(parent) {
-            edges.told.remove(&child);
-            self.drop_edges_if_none(parent);
-        }
-    }
-
-    fn drop_edges_if_none(&mut self, parent: &ParentKey) {
-        let is_none = |edges: &Edges| edges.open.is_empty() && edges.told.is_empty();
-        if self.edges.get(parent).is_some_and(is_none) {
-            self.edges.remove(parent);
-        }
-    }
-
-    /// A parent has ended: its children are queued for notification, behind those of earlier ends.
-    pub(crate) fn tell_end(&mut self, parent: &ParentKey) {
-        let Some(edges) = self.edges.get_mut(parent) else { return };
-        if edges.telling.is_none() && !edges.open.is_empty() {
-            self.told += 1;
-            edges.telling = Some(self.told);
-            self.telling.insert(self.told, parent.clone());
-        }
-    }
-
-    /// The parent is unfinished again: children without a notification wait for its new end.
-    pub(crate) fn stop_telling(&mut self, parent: &ParentKey) {
-        if let Some(place) = self.edges.get_mut(parent).and_then(|edges| edges.telling.take()) {
-            self.telling.remove(&place);
-        }
-    }
-
-    /// True while the children of a finished job are being notified.
-    pub(crate) fn is_telling(&self, seq: Seq) -> bool {
-        self.edges.get(&ParentKey::Job(seq)).is_some_and(|edges| edges.telling.is_some())
-    }
-
-    /// True if a tick must continue the work that calls left.
-    pub(crate) fn has_untold(&self) -> bool {
-        !self.telling.is_empty() || !self.leaving.is_empty()
+        self.dependencies.forget_told(parent, child);
     }
 
     /// At the end of a call, before the wait queues: notifies children and lets parents go.
@@ -140,28 +93,30 @@ impl Space {
     /// The first parent with children to notify. A flow with unfinished members again makes the rest wait.
     fn next_to_tell(&mut self) -> Option<ParentKey> {
         loop {
-            let parent = self.telling.first_key_value()?.1.clone();
+            let parent = self.dependencies.first_telling()?.clone();
             let is_open = match &parent {
                 ParentKey::Job(_) => false,
-                ParentKey::Flow(flow) => self.flow_is_open(flow),
+                ParentKey::Flow(flow) => self.flows.is_open(flow),
             };
             if !is_open {
                 return Some(parent);
             }
-            self.stop_telling(&parent);
+            self.dependencies.stop_telling(&parent);
         }
     }
 
     fn tell_one(&mut self, parent: &ParentKey, now: Moment) {
-        let first = self.edges.get(parent).and_then(|edges| edges.open.first_key_value());
+        let edges = self.dependencies.edges().get(parent);
+        let first = edges.and_then(|edges| edges.open.first_key_value());
         let Some(child) = first.map(|(child, _)| *child) else { return };
         let Some(turn) = self.close_edge(parent, child) else { return };
         let Some(slot) = self.job_by_seq(child) else { return };
         let failed = match parent {
-            ParentKey::Job(seq) => self.followed.get(seq).is_some_and(|followed| {
-                followed.held.is_some_and(|held| held.state != JobState::Succeeded)
-            }),
-            ParentKey::Flow(flow) => self.flow_has_failed(flow),
+            ParentKey::Job(seq) => {
+                let held = self.dependencies.held(*seq);
+                held.is_some_and(|held| held.state != JobState::Succeeded)
+            }
+            ParentKey::Flow(flow) => self.flows.has_failed(flow),
         };
         let job = &mut self.jobs[slot];
         let Some(kin) = job.kin.as_mut().filter(|kin| kin.turn == turn) else { return };
@@ -170,7 +125,7 @@ impl Space {
         }
         if failed && kin.on_failure == OnParentFailure::Cancel {
             if let ParentKey::Job(seq) = parent {
-                self.followed.entry(*seq).or_default().cancelled += 1;
+                self.dependencies.count_cancelled(*seq);
                 self.followed_row(*seq);
             }
             self.call_off(slot, Some(StoredNote::ParentFailed.to_string()), now);
@@ -179,7 +134,7 @@ impl Space {
         kin.open -= 1;
         let is_free = kin.open == 0;
         if let ParentKey::Job(_) = parent {
-            self.edges.entry(parent.clone()).or_default().told.insert(child, turn);
+            self.dependencies.note_told(parent, child, turn);
         }
         if is_free {
             self.stop_waiting(slot, now);
@@ -208,7 +163,7 @@ impl Space {
     pub(crate) fn has_ended(&self, parent: &ParentKey) -> bool {
         match parent {
             ParentKey::Job(seq) => self.job_by_seq(*seq).is_none(),
-            ParentKey::Flow(flow) => !self.flow_is_open(flow),
+            ParentKey::Flow(flow) => !self.flows.is_open(flow),
         }
     }
 }

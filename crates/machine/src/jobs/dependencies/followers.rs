@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::PORTION;
 use crate::rows::{Archive, Archived, KeptUntil};
-use crate::state::{HeldJob, Kin, Leaving, Parent, ParentKey, Seq, Space};
+use crate::state::{HeldJob, Kin, Parent, ParentKey, Portion, Seq, Space};
 use tenure_core::bounds::TOLD_AT_ONCE;
 use tenure_core::names::JobId;
 use tenure_core::refusal::Refusal;
@@ -17,94 +16,64 @@ impl Space {
         if parents.is_empty() {
             return;
         }
-        let mut leaving = Leaving { child, parents: parents.clone(), from: 0 };
-        // In order of arrival.
-        if self.leaving.is_empty() {
-            self.go_on_leaving(&mut leaving);
-        }
-        if leaving.from < parents.len() {
+        let portion = self.dependencies.leave(child, parents);
+        if !portion.is_last() {
             self.leaving_row(child, Some(parents));
-            self.leaving.push_back(leaving);
         }
+        self.let_go(&portion);
     }
 
     /// At the end of a call: lets more parents go. The next call has a new portion.
     pub(super) fn let_more_go(&mut self) {
-        while self.lets_go > 0 {
-            let Some(mut leaving) = self.leaving.pop_front() else { break };
-            self.go_on_leaving(&mut leaving);
-            if leaving.from < leaving.parents.len() {
-                self.leaving.push_front(leaving);
-            } else {
-                self.leaving_row(leaving.child, None);
+        while let Some(portion) = self.dependencies.leave_more() {
+            self.let_go(&portion);
+            if portion.is_last() {
+                self.leaving_row(portion.child, None);
             }
         }
-        self.lets_go = PORTION;
     }
 
-    fn go_on_leaving(&mut self, leaving: &mut Leaving) {
-        while self.lets_go > 0 && leaving.from < leaving.parents.len() {
-            self.lets_go -= 1;
-            self.let_go(&leaving.parents[leaving.from], leaving.child);
-            leaving.from += 1;
+    fn let_go(&mut self, portion: &Portion) {
+        for parent in &portion.parents[portion.now.clone()] {
+            let Some(key) = parent.key() else { continue };
+            self.forget_edge(&key, portion.child);
+            let Parent::Job(seq, _) = parent else { continue };
+            let Some(held) = self.dependencies.unfollow(*seq) else { continue };
+            if let Some(held) = held {
+                self.release_held(*seq, held);
+            }
+            self.followed_row(*seq);
         }
-    }
-
-    fn let_go(&mut self, parent: &Parent, child: Seq) {
-        let Some(key) = parent.key() else { return };
-        self.forget_edge(&key, child);
-        let Parent::Job(seq, _) = parent else { return };
-        let Some(followed) = self.followed.get_mut(seq) else { return };
-        followed.followers = followed.followers.saturating_sub(1);
-        if followed.followers > 0 {
-            return;
-        }
-        let held = followed.held.take();
-        if followed.cancelled == 0 {
-            self.followed.remove(seq);
-        }
-        if let Some(held) = held {
-            self.release_held(*seq, held);
-        }
-        self.followed_row(*seq);
     }
 
     /// A child lives again before it has let all its parents go: it lets go of the rest now, and names them again.
     pub(crate) fn finish_leaving(&mut self, child: Seq) {
-        let Some(at) = self.leaving.iter().position(|leaving| leaving.child == child) else {
-            return;
-        };
-        if let Some(leaving) = self.leaving.remove(at) {
-            for parent in &leaving.parents[leaving.from..] {
-                self.let_go(parent, child);
-            }
+        if let Some(portion) = self.dependencies.finish_leaving(child) {
+            self.let_go(&portion);
+            self.leaving_row(child, None);
         }
-        self.leaving_row(child, None);
     }
 
     /// An ended job with dependents is kept for them, and does not count in the budget. Returns the end and the bytes
     /// for its row.
     pub(crate) fn hold_for_followers(&mut self, seq: Seq, held: HeldJob) -> (Moment, u32) {
-        match self.followed.get_mut(&seq).filter(|followed| followed.followers > 0) {
-            Some(followed) => {
-                followed.held = Some(held);
-                self.followed_row(seq);
-                (Moment::MAX, 0)
-            }
-            None => (held.until, held.bytes),
+        if self.dependencies.followers(seq) == 0 {
+            return (held.until, held.bytes);
         }
+        self.dependencies.hold(seq, held);
+        self.followed_row(seq);
+        (Moment::MAX, 0)
     }
 
     /// A job that had ended before it was named is kept from now on.
     pub(super) fn hold_finished(&mut self, seq: Seq, archive: &dyn Archive) {
-        let is_held = self.followed.get(&seq).is_some_and(|followed| followed.held.is_some());
-        if is_held || self.job_by_seq(seq).is_some() {
+        if self.dependencies.held(seq).is_some() || self.job_by_seq(seq).is_some() {
             return;
         }
         let Some(Archived { state, until, bytes, .. }) = self.ended_or_kept(seq, archive) else {
             return;
         };
-        self.followed.entry(seq).or_default().held = Some(HeldJob { state, until, bytes });
+        self.dependencies.hold(seq, HeldJob { state, until, bytes });
         self.followed_row(seq);
         self.keep_finished(seq, Moment::MAX, 0);
         self.out.purged.push((state, u64::from(bytes)));
@@ -128,12 +97,7 @@ impl Space {
 
     /// A finished job lives again. The cancels of its children stay; returns their number.
     pub(crate) fn forget_cancelled_children(&mut self, seq: Seq) -> u64 {
-        let Some(followed) = self.followed.get_mut(&seq) else { return 0 };
-        followed.held = None;
-        let cancelled = std::mem::take(&mut followed.cancelled);
-        if followed.followers == 0 {
-            self.followed.remove(&seq);
-        }
+        let Some(cancelled) = self.dependencies.forget_cancelled(seq) else { return 0 };
         self.followed_row(seq);
         cancelled
     }
@@ -147,10 +111,10 @@ impl Space {
 
     /// Refuses to delete a job that unfinished ones wait for.
     pub(crate) fn check_unfollowed(&self, seq: Seq, job: &JobId) -> Result<(), Refusal> {
-        if self.followed.get(&seq).is_none_or(|followed| followed.followers == 0) {
+        if self.dependencies.followers(seq) == 0 {
             return Ok(());
         }
-        let edges = self.edges.get(&ParentKey::Job(seq));
+        let edges = self.dependencies.edges().get(&ParentKey::Job(seq));
         let child = edges.and_then(|edges| {
             let first = |child: &Seq| self.job_by_seq(*child).map(|slot| (*child, slot));
             let open = edges.open.keys().take(TOLD_AT_ONCE).find_map(first);

@@ -13,10 +13,5 @@ mod followers;
 mod parents;
 mod rows;
 
-use tenure_core::bounds::TOLD_AT_ONCE;
-
 pub(crate) use parents::ParentNow;
 pub use rows::{child_key, child_of};
-
-/// The most children that one call notifies, and parents that it lets go. Random histories have few jobs.
-pub(crate) const PORTION: usize = if cfg!(test) { 2 } else { TOLD_AT_ONCE };

@@ -41,7 +41,7 @@ impl Space {
                     Some(job) => ParentNow::Failed(job.state),
                 },
             },
-            Parent::Flow(flow) => match self.flows.get(flow) {
+            Parent::Flow(flow) => match self.flows.named().get(flow) {
                 None => ParentNow::Gone,
                 Some(there) if !there.members.is_empty() => ParentNow::Open { above: false },
                 Some(there) if there.counts().has_failed() => ParentNow::FlowFailed,

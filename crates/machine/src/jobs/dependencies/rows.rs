@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Kind;
-use crate::state::{Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey, Seq, Space};
+use crate::state::{Flow, Followed, HeldJob, Kin, Parent, ParentKey, Seq, Space};
 use std::sync::Arc;
 use tenure_core::flow::FlowCounts;
 use tenure_core::job::JobState;
@@ -88,7 +88,8 @@ impl Space {
     /// Writes the row of a finished job that is kept for others. A start counts the dependents again.
     pub(crate) fn followed_row(&mut self, seq: Seq) {
         let row = self
-            .followed
+            .dependencies
+            .followed()
             .get(&seq)
             .filter(|followed| followed.cancelled > 0 || followed.held.is_some())
             .map(|Followed { cancelled, held, .. }| FollowedRow {
@@ -109,8 +110,8 @@ impl Space {
     }
 
     pub(crate) fn drain_flows(&mut self) {
-        for name in std::mem::take(&mut self.out.dirty_flows) {
-            let row = self.flows.get(&name).map(|flow| FlowRow {
+        for name in self.flows.take_changed() {
+            let row = self.flows.named().get(&name).map(|flow| FlowRow {
                 ended: flow.ended,
                 rows: flow.rows,
                 cancelling: flow.cancelling,
@@ -127,12 +128,7 @@ impl Space {
             Kind::Edge => {
                 let row: EdgeRow = serde_json::from_str(value).ok()?;
                 let (parent, child) = edge_of(key)?;
-                let edges = self.edges.entry(parent).or_default();
-                if row.open {
-                    edges.open.insert(child, row.turn);
-                } else {
-                    edges.told.insert(child, row.turn);
-                }
+                self.dependencies.restore_edge(parent, (child, row.turn), row.open);
             }
             Kind::Followed => {
                 let row: FollowedRow = serde_json::from_str(value).ok()?;
@@ -142,18 +138,15 @@ impl Space {
                     bytes,
                 });
                 let followed = Followed { followers: 0, cancelled: row.cancelled, held };
-                self.followed.insert(key.parse().ok()?, followed);
+                self.dependencies.restore_followed(key.parse().ok()?, followed);
             }
             Kind::Leaving => {
                 let parents = Kin::of_row(value)?.parents;
-                self.leaving.push_back(Leaving { child: key.parse().ok()?, parents, from: 0 });
+                self.dependencies.restore_leaving(key.parse().ok()?, parents);
             }
             _ => {
                 let row: FlowRow = serde_json::from_str(value).ok()?;
                 let name = FlowName::known(key).ok()?;
-                if row.cancelling.is_some() {
-                    self.cancelling.insert(name.clone());
-                }
                 let flow = Flow {
                     members: Default::default(),
                     ended: row.ended,
@@ -162,7 +155,7 @@ impl Space {
                     created_at: Moment::from_us(row.created_at),
                     finished_at: row.finished_at.map(Moment::from_us),
                 };
-                self.flows.insert(name, flow);
+                self.flows.restore(name, flow);
             }
         }
         Some(())
