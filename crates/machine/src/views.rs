@@ -278,9 +278,8 @@ impl Space {
         let mut next = None;
         let from = after.map_or_else(Fence::default, Fence::next);
         for lease in self.leases.from(from) {
-            let queue = lease.job.and_then(|slot| {
-                self.queues[self.shapes[self.jobs[slot].shape].queue].name.clone()
-            });
+            let queue =
+                lease.job.and_then(|slot| self.queues[self.jobs.queue_of(slot)].name.clone());
             let resources: Vec<HeldResource> = lease
                 .resources
                 .iter()

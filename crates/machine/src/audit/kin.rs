@@ -7,7 +7,7 @@ use crate::state::{Seq, Space, Stand};
 
 impl Space {
     pub(crate) fn audit_kin(&self, found: &mut Findings) {
-        let lives = |seq| self.job_by_seq(seq).is_some();
+        let lives = |seq| self.jobs.by_seq(seq).is_some();
         let waits = |child, turn| self.waits_in_turn(child, turn);
         self.dependencies.audit_edges(found, lives, waits, |parent| self.has_ended(parent));
         self.dependencies.audit_followed(found, self.count_followers(), lives);

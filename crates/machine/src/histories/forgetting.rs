@@ -276,7 +276,7 @@ fn a_queue_that_is_left_keeps_no_tables() {
     world.push(0);
     let tables = |world: &World| {
         let space = &world.machine.spaces[&Namespace::main()];
-        space.by_id.capacity() + space.by_seq.capacity() + space.shape_by_bytes.capacity()
+        space.jobs.capacity()
     };
     assert!(tables(&world) > 0);
     world.apply(Command::Request(CancelJob { job: JobRef::parse("j0").unwrap() }.into()));

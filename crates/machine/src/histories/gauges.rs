@@ -181,8 +181,8 @@ impl Outside {
     /// The id and the weight of the job in a row.
     fn job_in(&self, seq: Seq) -> (String, u64) {
         let space = &self.machine.spaces[&Namespace::main()];
-        let job = &space.jobs[space.job_by_seq(seq).expect("it runs")];
-        match space.shapes[job.shape].held.first() {
+        let job = &space.jobs[space.jobs.by_seq(seq).expect("it runs")];
+        match space.jobs.shape(job.shape).held.first() {
             Some(HeldNeed::Limit { weight, .. }) => (job.id.to_string(), u64::from(*weight)),
             other => panic!("it needs {other:?}"),
         }

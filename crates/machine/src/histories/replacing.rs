@@ -37,7 +37,7 @@ fn space(world: &World) -> &Space {
 
 /// All remembered pushes.
 fn remembered(world: &World) -> Vec<String> {
-    let past = space(world).replacing.iter();
+    let past = space(world).jobs.replacing.iter();
     let mut all: Vec<String> = past.map(|(by, past)| format!("{by} {past:?}")).collect();
     all.sort();
     all
@@ -74,7 +74,7 @@ fn a_tick_forgets_a_portion_of_the_pushes_that_replaced_a_job() {
         world.machine.tick(world.now, Span::ZERO, &world.store);
         world.store.write(world.machine.drain().rows);
         assert_eq!(
-            (space(&world).replacing.len(), world.store.count(Kind::Replacing)),
+            (space(&world).jobs.replacing.len(), world.store.count(Kind::Replacing)),
             (left, left)
         );
     }
@@ -88,14 +88,14 @@ fn an_expired_push_is_not_recalled_even_before_a_tick() {
     assert!(!push(&mut world, "b0").replaced);
     world.now = world.now.plus(Span::from_us(1));
     assert!(push(&mut world, "b0").replaced);
-    assert_eq!(space(&world).replacing.len(), 1);
+    assert_eq!(space(&world).jobs.replacing.len(), 1);
     assert!(world.machine.audit(world.now).ok);
 }
 
 type Damage = fn(&mut Space);
 
 fn rename(space: &mut Space, replaced: &str) {
-    space.replacing.keep_if(&id("b0"), |past| {
+    space.jobs.replacing.keep_if(&id("b0"), |past| {
         past.id = id(replaced);
         true
     });

@@ -95,7 +95,7 @@ impl Space {
                 Named::Live(slot) => slot,
                 Named::Finished(job) => return Ok(ResultOutcome::Now(self.stands(job.seq))),
             },
-            Some(seq) => match self.job_by_seq(seq) {
+            Some(seq) => match self.jobs.by_seq(seq) {
                 Some(slot) => slot,
                 None if archive.by_seq(&self.name, seq).is_some() => {
                     return Ok(ResultOutcome::Now(self.stands(seq)));
@@ -133,7 +133,7 @@ impl Space {
     }
 
     fn stands(&self, seq: Seq) -> JobStands {
-        let stands = self.job_by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
+        let stands = self.jobs.by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
         JobStands { seq, stands }
     }
 

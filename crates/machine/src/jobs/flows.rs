@@ -46,7 +46,7 @@ impl Space {
     fn go_on_cancelling(&mut self, name: &FlowName, now: Moment) {
         let members = self.flows.to_cancel(name, PORTION);
         for seq in &members {
-            if let Some(slot) = self.job_by_seq(*seq) {
+            if let Some(slot) = self.jobs.by_seq(*seq) {
                 self.cancel_live(slot, now);
             }
         }

@@ -6,14 +6,11 @@ pub(crate) mod flows;
 pub(crate) mod replacing;
 
 use std::borrow::Cow;
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use crate::queue::order::hash_seq;
 use crate::rows::stored::{Stands, StoredLease, StoredLife, StoredShape};
 use crate::state::{
-    HeldNeed, Job, KeyHolder, Kin, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand,
-    Which,
+    HeldNeed, KeyHolder, Kin, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand, Which,
 };
 use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
 use tenure_core::lease::Fence;
@@ -21,65 +18,16 @@ use tenure_core::names::{JobId, JobRef, UniqueKey};
 use tenure_core::need_template::filled;
 use tenure_core::time::Moment;
 
-/// Job ids come from outside, so their hash must not be predictable.
-pub(crate) fn hash_id(space: &Space, id: &str) -> u64 {
-    space.keys.hasher().hash_one(id)
-}
-
 impl Space {
-    // ---- Index ----
-
-    /// The live job with this id.
-    pub(crate) fn job_by_id(&self, id: &str) -> Option<LiveJobId> {
-        self.by_id.find(hash_id(self, id), |slot| self.jobs[*slot].id.as_str() == id).copied()
-    }
-
-    pub(crate) fn index_job(&mut self, job: Job) -> LiveJobId {
-        let by_id = hash_id(self, job.id.as_str());
-        let by_seq = hash_seq(job.seq);
-        let slot = self.jobs.insert(job);
-        let hasher = self.keys.hasher().clone();
-        let jobs = &self.jobs;
-        self.by_id.insert_unique(by_id, slot, |slot| hasher.hash_one(jobs[*slot].id.as_str()));
-        self.by_seq.insert_unique(by_seq, slot, |slot| hash_seq(jobs[*slot].seq));
-        slot
-    }
-
-    pub(crate) fn unindex_job(&mut self, slot: LiveJobId, job: &Job) {
-        let hash = hash_id(self, job.id.as_str());
-        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
-            entry.remove();
-        }
-        if let Ok(entry) = self.by_seq.find_entry(hash_seq(job.seq), |other| *other == slot) {
-            entry.remove();
-        }
-    }
-
     /// The live job that a path names, or the id of the finished one that holds the key.
     pub(crate) fn resolve(&self, job: &JobRef) -> Option<Result<LiveJobId, JobId>> {
         match job {
-            JobRef::Id(id) => Some(self.job_by_id(id.as_str()).ok_or_else(|| id.clone())),
+            JobRef::Id(id) => Some(self.jobs.by_id(id.as_str()).ok_or_else(|| id.clone())),
             JobRef::Key(key) => {
-                let holder = self.keys.get(key)?;
-                Some(self.job_by_seq(holder.seq).ok_or_else(|| holder.id.clone()))
+                let holder = self.jobs.keys.get(key)?;
+                Some(self.jobs.by_seq(holder.seq).ok_or_else(|| holder.id.clone()))
             }
         }
-    }
-
-    /// Marks the job's row for a write.
-    pub(crate) fn dirty_job(&mut self, slot: LiveJobId) {
-        let job = &mut self.jobs[slot];
-        if !job.dirty {
-            job.dirty = true;
-            self.out.dirty_jobs.push(slot);
-        }
-    }
-
-    /// Marks a change of data that only its row has: kind, labels, last error.
-    pub(crate) fn edited(&mut self, slot: LiveJobId) {
-        let job = &mut self.jobs[slot];
-        job.edits = job.edits.wrapping_add(1);
-        self.dirty_job(slot);
     }
 
     /// The contract's word for the state of a live job.
@@ -161,16 +109,14 @@ impl Space {
 
     /// The shape of a row's bytes, made if necessary; counts one more job with it.
     pub(crate) fn shape_for(&mut self, bytes: &[u8], now: Moment) -> Option<ShapeId> {
-        if let Some(shape) = self.shape_by_bytes.get(bytes).copied() {
-            self.shapes[shape].jobs += 1;
+        if let Some(shape) = self.jobs.use_shape(bytes) {
             return Some(shape);
         }
         let stored = StoredShape::decode(bytes)?;
         let queue = self.queue_for(&stored.queue, now);
         let held = self.hold_needs(&stored.needs);
-        let bytes: Arc<[u8]> = Arc::from(bytes);
-        let shape = self.shapes.insert(Shape {
-            bytes: bytes.clone(),
+        Some(self.jobs.add_shape(Shape {
+            bytes: Arc::from(bytes),
             queue,
             priority: stored.priority,
             group: stored.group,
@@ -180,20 +126,12 @@ impl Space {
             retain: stored.retain,
             jobs: 1,
             lane: None,
-        });
-        self.shape_by_bytes.insert(bytes, shape);
-        Some(shape)
+        }))
     }
 
     /// Counts one job less with a shape, which goes with the last.
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {
-        let s = &mut self.shapes[shape];
-        s.jobs -= 1;
-        if s.jobs > 0 {
-            return;
-        }
-        let Some(s) = self.shapes.remove(shape) else { return };
-        self.shape_by_bytes.remove(&s.bytes);
+        let Some(s) = self.jobs.release_shape(shape) else { return };
         if let Some(lane) = s.lane {
             self.lanes[lane].shapes -= 1;
             self.drop_lane_if_idle(lane);
@@ -257,7 +195,7 @@ impl Space {
     /// The lane of a job when it is ready.
     pub(crate) fn lane_of_job(&mut self, slot: LiveJobId) -> LaneId {
         let job = &self.jobs[slot];
-        let shape = &self.shapes[job.shape];
+        let shape = self.jobs.shape(job.shape);
         let suspect = job.lost > 0;
         if let Some(lane) = shape.lane
             && !suspect
@@ -275,7 +213,7 @@ impl Space {
         let lane = self.lane_for(&key);
         if !suspect {
             self.lanes[lane].shapes += 1;
-            self.shapes[shape].lane = Some(lane);
+            self.jobs.set_lane(shape, lane);
         }
         lane
     }
@@ -314,7 +252,7 @@ impl Space {
         let until = unique.hold.map(|span| now.plus(span));
         let holder =
             KeyHolder { seq: job.seq, id: job.id.clone(), until, by_job: true, ended: None };
-        self.keys.insert(unique.key.clone(), holder);
+        self.jobs.keys.insert(unique.key.clone(), holder);
         self.key_row(&unique.key);
     }
 
@@ -332,16 +270,16 @@ impl Space {
             return true;
         };
         let (key, seq, id) = (unique.key.clone(), job.seq, job.id.clone());
-        let holder = match self.keys.remove(&key) {
+        let holder = match self.jobs.keys.remove(&key) {
             // Its time is not over, so it held the key all the while.
             Some(holder) if holder.seq == seq => KeyHolder { by_job: true, ..holder },
             Some(holder) if holder.by_job || holder.until.is_some_and(|at| at > now) => {
-                self.keys.insert(key, holder);
+                self.jobs.keys.insert(key, holder);
                 return false;
             }
             Some(_) | None => KeyHolder { seq, id, until: None, by_job: true, ended: None },
         };
-        self.keys.insert(key.clone(), holder);
+        self.jobs.keys.insert(key.clone(), holder);
         self.key_row(&key);
         true
     }
@@ -359,7 +297,7 @@ impl Space {
 
     fn drop_key(&mut self, key: &UniqueKey, seq: Seq, ended: Option<Box<EndedJob>>, now: Moment) {
         let mut changes = false;
-        self.keys.keep_if(key, |holder| {
+        self.jobs.keys.keep_if(key, |holder| {
             changes = holder.seq == seq;
             if changes {
                 (holder.by_job, holder.ended) = (false, ended);
@@ -374,16 +312,8 @@ impl Space {
     /// The time of a key is over; its job may still hold it.
     pub(crate) fn tick_key(&mut self, key: UniqueKey, holder: KeyHolder) {
         if holder.by_job {
-            self.keys.insert(key.clone(), KeyHolder { until: None, ..holder });
+            self.jobs.keys.insert(key.clone(), KeyHolder { until: None, ..holder });
         }
         self.key_row(&key);
-    }
-
-    /// True if a job with this kind of uniqueness now holds its key by its life.
-    pub(crate) fn holds_key(&self, slot: LiveJobId) -> bool {
-        let job = &self.jobs[slot];
-        job.unique
-            .as_ref()
-            .is_some_and(|unique| unique.until == Until::End || job.started_at.is_none())
     }
 }

@@ -31,13 +31,13 @@ impl Space {
     /// searched.
     pub(crate) fn replaced_before(&self, job: &NewJob, now: Moment) -> Option<&Replacing> {
         let id = job.id.as_ref().filter(|_| may_replace(job))?;
-        self.replacing.get(id).filter(|past| past.until > now)
+        self.jobs.replacing.get(id).filter(|past| past.until > now)
     }
 
     /// Remembers the push of this id, which replaced the content of a job.
     pub(crate) fn remember_replacing(&mut self, by: Option<JobId>, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
-        let queue = self.queues[self.shapes[job.shape].queue].name.clone();
+        let queue = self.queues[self.jobs.shape(job.shape).queue].name.clone();
         let (Some(by), Some(queue)) = (by.filter(|by| *by != job.id), queue) else { return };
         let state = match job.stand {
             Stand::Dependent => JobState::Dependent,
@@ -55,19 +55,19 @@ impl Space {
             run_at: job.run_at,
             until,
         };
-        self.replacing.insert(by.clone(), past);
+        self.jobs.replacing.insert(by.clone(), past);
         self.replacing_row(&by);
     }
 
     pub(crate) fn tick_replacing(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((by, _)) = self.replacing.take_ended(now) else { break };
+            let Some((by, _)) = self.jobs.replacing.take_ended(now) else { break };
             self.replacing_row(&by);
         }
     }
 
     fn replacing_row(&mut self, by: &JobId) {
-        let row = self.replacing.get(by).map(|past| ReplacingRow {
+        let row = self.jobs.replacing.get(by).map(|past| ReplacingRow {
             seq: past.seq,
             id: past.id.clone(),
             queue: past.queue.clone(),
@@ -92,17 +92,16 @@ impl Space {
             run_at: moment(row.run_at),
             until,
         };
-        self.replacing.insert(by, past);
+        self.jobs.replacing.insert(by, past);
         Some(())
     }
 
     pub(crate) fn audit_replacing(&self, found: &mut Findings) {
-        self.replacing.audit(found, "the push that replaced a job");
-        for (by, past) in self.replacing.iter() {
+        for (by, past) in self.jobs.replacing.iter() {
             found.check(past.id != *by, || {
                 format!("the push {by:?} is remembered as one that replaced its own job")
             });
-            let job = self.job_by_seq(past.seq);
+            let job = self.jobs.by_seq(past.seq);
             found.check(job.is_none_or(|slot| self.jobs[slot].id == past.id), || {
                 format!("the push {by:?} is remembered as one that replaced another job")
             });

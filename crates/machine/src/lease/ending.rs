@@ -5,8 +5,8 @@ use crate::rows::JobEnd;
 use crate::rows::stored::lease_id;
 use crate::scarce::limits::Owes;
 use crate::state::{
-    Awaited, Due, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle,
-    Seq, Space, Stand, Tombstone,
+    Awaited, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle, Seq,
+    Space, Stand, Tombstone,
 };
 use tenure_core::bounds::{
     RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
@@ -112,7 +112,7 @@ impl Space {
             self.happens(EventType::LeaseEnded, about, now);
             return None;
         };
-        let queue = self.shapes[self.jobs[slot].shape].queue;
+        let queue = self.jobs.queue_of(slot);
         self.queues[queue].counts.running -= 1;
         if lease.first && matches!(end, End::Unheard | End::Undelivered) {
             self.undo_start(slot, now);
@@ -161,7 +161,7 @@ impl Space {
     }
 
     fn end_run(&mut self, slot: LiveJobId, fence: Fence, end: End, now: Moment) -> Became {
-        let shape = &self.shapes[self.jobs[slot].shape];
+        let shape = self.jobs.shape_of(slot);
         let rules = RunRules {
             retry: shape.retry.clone(),
             lost_delay: self.queues[shape.queue].settings.lost_delay,
@@ -208,9 +208,9 @@ impl Space {
                 if let Some(error) = error {
                     let seq = job.seq;
                     self.out.rows.job(seq).error = Some(Some(error));
-                    self.edited(slot);
+                    self.jobs.edited(slot);
                 }
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
                 if run_at > now {
                     self.schedule(slot);
                 } else {
@@ -219,7 +219,7 @@ impl Space {
             }
             Next::Back => {
                 self.jobs[slot].keeps_place = true;
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
                 self.make_ready(slot, now);
             }
         }
@@ -249,22 +249,12 @@ impl Space {
         self.happens(kind, about, now);
     }
 
-    /// Sets the expiry of an unfinished job that is not running.
-    pub(crate) fn watch_expiry(&mut self, slot: LiveJobId) {
-        let job = &self.jobs[slot];
-        if let Some(at) = job.expires_at {
-            self.expiring.insert(Due { at, seq: job.seq, job: slot });
-        }
-    }
-
     /// The job waits for its `run_at`.
     pub(crate) fn schedule(&mut self, slot: LiveJobId) {
-        let job = &mut self.jobs[slot];
-        job.stand = Stand::Scheduled;
-        self.due.insert(Due { at: job.run_at, seq: job.seq, job: slot });
-        let queue = self.shapes[job.shape].queue;
+        self.jobs.schedule(slot);
+        let queue = self.jobs.queue_of(slot);
         self.queues[queue].counts.scheduled += 1;
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
     }
 
     /// Puts the job into its lane: at its old place if it keeps it, otherwise at the end.
@@ -278,7 +268,7 @@ impl Space {
         job.keeps_place = false;
         job.wait = Span::ZERO;
         job.stand = Stand::Waiting(lane);
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
         self.enter_lane(lane, arrival, slot.into(), now);
     }
 
@@ -293,9 +283,9 @@ impl Space {
     ) {
         let shape = self.jobs[slot].shape;
         let on = Awaited::Job(self.jobs[slot].seq);
-        let retain = self.kept_for(&on, retain_for(state, self.shapes[shape].retain));
-        let queue = self.shapes[shape].queue;
-        let bytes_of_shape = self.shapes[shape].bytes.clone();
+        let retain = self.kept_for(&on, retain_for(state, self.jobs.shape(shape).retain));
+        let queue = self.jobs.shape(shape).queue;
+        let bytes_of_shape = self.jobs.shape(shape).bytes.clone();
         let bytes = self.jobs[slot].bytes + result.as_ref().map_or(0, |r| r.text().len() as u32);
         let held = HeldJob { state, until: now.plus(retain), bytes };
         let (until, kept_bytes) = self.hold_for_followers(self.jobs[slot].seq, held);
@@ -365,11 +355,7 @@ impl Space {
 
     /// Removes a job from every index except its lane, which it has left. The caller writes its row.
     pub(crate) fn forget_job(&mut self, slot: LiveJobId) -> Job {
-        let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
-        self.unindex_job(slot, &job);
-        if let Some(at) = job.expires_at {
-            self.expiring.remove(&Due { at, seq: job.seq, job: slot });
-        }
+        let job = self.jobs.remove(slot);
         self.release_shape(job.shape);
         job
     }

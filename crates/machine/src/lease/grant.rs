@@ -5,8 +5,8 @@ use crate::facts::{Grant, Granted};
 use crate::queue::doors::Fit;
 use crate::rows::stored::lease_id;
 use crate::state::{
-    Asker, CALLERS, DoorKey, Due, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState,
-    LiveJobId, NO_JOB, PastRequest, Place, Queue, QueueId, Space, Stand,
+    Asker, CALLERS, DoorKey, Entry, HeldLimit, HeldNeed, HeldRes, LaneId, LeaseState, LiveJobId,
+    NO_JOB, PastRequest, Place, Queue, QueueId, Space, Stand,
 };
 use tenure_core::bounds::{PAGE_BYTES_FULL, REQUEST_US};
 use tenure_core::events::{About, EventType};
@@ -108,7 +108,7 @@ impl Space {
         }
         let job = (queue != CALLERS).then(|| head.job());
         let (seq, deadline) = job.map_or((NO_JOB, None), |job| {
-            let timeout = self.shapes[self.jobs[job].shape].timeout;
+            let timeout = self.jobs.shape_of(job).timeout;
             (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
         });
         let mut goes_on = false;
@@ -218,16 +218,14 @@ impl Space {
         let job = &mut self.jobs[slot];
         job.stand = Stand::Running(fence);
         job.started_at = Some(now);
-        if let Some(at) = job.expires_at {
-            self.expiring.remove(&Due { at, seq: job.seq, job: slot });
-        }
-        let queue = self.shapes[job.shape].queue;
-        self.queues[queue].counts.running += 1;
         let unique = job.unique.as_ref().filter(|u| u.until == Until::Start).map(|u| u.key.clone());
+        self.jobs.unwatch_expiry(slot);
+        let queue = self.jobs.queue_of(slot);
+        self.queues[queue].counts.running += 1;
         if let Some(key) = unique {
             self.release_key(&key, slot);
         }
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
     }
 
     /// The lease for a grant's holder; payload and data are added from the rows.

@@ -14,7 +14,7 @@ impl Space {
     pub(crate) fn tell_progress(&mut self, slot: LiveJobId, now: Moment) {
         let seq = self.jobs[slot].seq;
         let mut is_first = true;
-        self.reports.keep_if(&seq, |report| {
+        self.jobs.reports.keep_if(&seq, |report| {
             (report.has_more, is_first) = (true, false);
             true
         });
@@ -26,8 +26,8 @@ impl Space {
     /// Publishes the reports of the second that is over.
     pub(crate) fn tick_progress(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((seq, report)) = self.reports.take_ended(now) else { return };
-            if let Some(slot) = self.job_by_seq(seq).filter(|_| report.has_more) {
+            let Some((seq, report)) = self.jobs.reports.take_ended(now) else { return };
+            if let Some(slot) = self.jobs.by_seq(seq).filter(|_| report.has_more) {
                 self.progress_is_told(slot, seq, now);
             }
         }
@@ -39,7 +39,7 @@ impl Space {
         let about = About { lease, attempt, ..self.about_job(slot) };
         self.happens(EventType::JobProgress, about, now);
         let until = now.plus(Span::from_us(PROGRESS_TOLD_US));
-        self.reports.insert(seq, Report { has_more: false, until });
+        self.jobs.reports.insert(seq, Report { has_more: false, until });
         for taker in self.waiters.that_follow(seq) {
             if let Some(on) = self.forget_awaiting(taker) {
                 self.notify(taker, &on, false);
@@ -50,9 +50,9 @@ impl Space {
     /// A clock that was set back must not lengthen a second.
     pub(crate) fn cut_reported(&mut self, clock: Moment) {
         let until = clock.plus(Span::from_us(PROGRESS_TOLD_US));
-        let reported: Vec<Seq> = self.reports.iter().map(|(seq, _)| *seq).collect();
+        let reported: Vec<Seq> = self.jobs.reports.iter().map(|(seq, _)| *seq).collect();
         for seq in reported {
-            self.reports.keep_if(&seq, |report| {
+            self.jobs.reports.keep_if(&seq, |report| {
                 report.until = until;
                 true
             });

@@ -241,12 +241,12 @@ impl Deciding<'_> {
                 }
                 (seq, id)
             }
-            KinRef::Job(JobRef::Id(id)) => match self.space.job_by_id(id.as_str()) {
+            KinRef::Job(JobRef::Id(id)) => match self.space.jobs.by_id(id.as_str()) {
                 Some(slot) => (self.space.jobs[slot].seq, id.clone()),
                 None => (self.space.ended(id, self.archive)?.seq, id.clone()),
             },
             KinRef::Job(JobRef::Key(key)) => {
-                let holder = self.space.keys.get(key)?;
+                let holder = self.space.jobs.keys.get(key)?;
                 let holds = holder.by_job || holder.until.is_some_and(|at| at > self.now);
                 holds.then(|| (holder.seq, holder.id.clone()))?
             }
@@ -282,7 +282,7 @@ impl Deciding<'_> {
             return self.fates[new].flow().cloned();
         }
         let Parent::Job(seq, _) = parent else { return None };
-        match self.space.job_by_seq(*seq) {
+        match self.space.jobs.by_seq(*seq) {
             Some(slot) => self.space.jobs[slot].flow().cloned(),
             None => Space::kin_in(&self.space.ended_or_kept(*seq, self.archive)?.life)?.flow,
         }

@@ -57,7 +57,7 @@ impl Space {
         match self.jobs[slot].stand {
             Stand::Running(fence) => {
                 if !std::mem::replace(&mut self.jobs[slot].cancel_requested, true) {
-                    self.dirty_job(slot);
+                    self.jobs.mark(slot);
                     let lease = Some(self.lease_of(slot, fence));
                     let about = About { lease, ..self.about_job(slot) };
                     self.happens(EventType::JobCancelRequested, about, now);
@@ -128,8 +128,8 @@ impl Space {
 
     /// A deleted job holds no key, even within the key's time.
     fn forget_key(&mut self, key: &tenure_core::names::UniqueKey, seq: Seq) {
-        if self.keys.get(key).is_some_and(|holder| holder.seq == seq) {
-            self.keys.remove(key);
+        if self.jobs.keys.get(key).is_some_and(|holder| holder.seq == seq) {
+            self.jobs.keys.remove(key);
             self.key_row(key);
         }
     }

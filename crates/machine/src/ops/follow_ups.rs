@@ -117,7 +117,7 @@ impl Space {
     /// The job of a lease, if such a settle finishes it without keeping it.
     pub(crate) fn goes_with_its_end(&self, fence: Fence, ending: &Ending) -> Option<Goes> {
         let job = &self.jobs[self.leases.get(fence)?.job?];
-        let shape = &self.shapes[job.shape];
+        let shape = self.jobs.shape(job.shape);
         let is_last = shape.retry.max_attempts > 0 && job.ended + 1 >= shape.retry.max_attempts;
         let is_finished = match ending {
             Ending::Succeeded { .. } => true,
@@ -181,7 +181,7 @@ impl Space {
     ) -> Vec<PushedOne> {
         let one = |job: &NewJob| {
             let id = job.id.clone()?;
-            let there = match self.job_by_id(id.as_str()) {
+            let there = match self.jobs.by_id(id.as_str()) {
                 Some(slot) => Some(self.jobs[slot].seq),
                 None => self.ended(&id, archive).filter(|there| there.until > now).map(|it| it.seq),
             };

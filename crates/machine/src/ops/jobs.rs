@@ -14,7 +14,7 @@ use tenure_core::requests::{
 impl Space {
     /// The view of a live job.
     pub(crate) fn job_at(&self, job: JobRef, seq: Seq) -> JobAt {
-        let stands = self.job_by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
+        let stands = self.jobs.by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
         JobAt { job, seq, stands }
     }
 

@@ -72,7 +72,7 @@ impl Space {
     }
 
     fn job_now(&self, seq: Seq, archive: &dyn Archive) -> Option<Now> {
-        match self.job_by_seq(seq) {
+        match self.jobs.by_seq(seq) {
             Some(slot) => Some(Now::Live(slot)),
             None => archive.by_seq(&self.name, seq).map(Now::Finished),
         }
@@ -86,7 +86,7 @@ impl Space {
         };
         match job {
             Now::Live(slot) => {
-                let queue = self.shapes[self.jobs[*slot].shape].queue;
+                let queue = self.jobs.queue_of(*slot);
                 lets_state(self.state_of(*slot))
                     && lets_queue(self.queues[queue].name.as_ref())
                     && filter.lets_end(None)
@@ -151,6 +151,6 @@ impl Space {
 
     /// The views of live jobs; `None` for a job that does not live.
     pub(crate) fn states_of(&self, seqs: &[Seq]) -> Vec<Option<Stands>> {
-        seqs.iter().map(|seq| Some(self.stands_of(self.job_by_seq(*seq)?))).collect()
+        seqs.iter().map(|seq| Some(self.stands_of(self.jobs.by_seq(*seq)?))).collect()
     }
 }

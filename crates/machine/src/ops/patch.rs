@@ -5,7 +5,7 @@ use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
 use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, ContentPatch};
-use crate::state::{Due, Seq, Space, Stand};
+use crate::state::{Seq, Space, Stand};
 use tenure_core::events::EventType;
 use tenure_core::job::When;
 use tenure_core::need_template::{filled, has_templates};
@@ -30,7 +30,7 @@ impl Space {
             Named::Live(slot) => slot,
             Named::Finished(job) => return no(job.id, job.state),
         };
-        let shape = &self.shapes[self.jobs[slot].shape];
+        let shape = self.jobs.shape_of(slot);
         let settings = self.queues[shape.queue].settings.clone();
         let Some(mut new) = StoredShape::decode(&shape.bytes) else {
             return Ok(self.jobs[slot].seq);
@@ -83,15 +83,13 @@ impl Space {
                 Patch::Reset => *labels = Some(Default::default()),
                 Patch::Set(value) => *labels = Some(value),
             }
-            self.edited(slot);
+            self.jobs.edited(slot);
         }
         if patch.expires_at.is_named() {
-            if let Some(at) = self.jobs[slot].expires_at {
-                self.expiring.remove(&Due { at, seq, job: slot });
-            }
-            patch.expires_at.apply(&mut self.jobs[slot].expires_at);
-            self.watch_expiry(slot);
-            self.dirty_job(slot);
+            let mut expires_at = self.jobs[slot].expires_at;
+            patch.expires_at.apply(&mut expires_at);
+            self.jobs.expire_at(slot, expires_at);
+            self.jobs.mark(slot);
         }
         let when = match patch.when {
             Patch::Keep => None,

@@ -9,7 +9,7 @@ use crate::ops::follow_ups::JobsAndKinship;
 use crate::rows::stored::{StoredLife, StoredShape};
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{
-    Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand, is_recent,
+    Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand, is_recent,
 };
 use tenure_core::events::EventType;
 use tenure_core::flow::Kinship;
@@ -253,7 +253,7 @@ impl Space {
         let mut over = None;
         if let Some(id) = &job.id {
             if goes.is_none()
-                && let Some(slot) = self.job_by_id(id.as_str())
+                && let Some(slot) = self.jobs.by_id(id.as_str())
             {
                 return Ok(PushPlan::Duplicate(self.jobs[slot].seq, id.clone()));
             }
@@ -277,7 +277,7 @@ impl Space {
             return Ok(PushPlan::Earlier(*index));
         }
         let gone = |seq: Seq| goes.is_some_and(|goes| goes.seq == seq);
-        let holder = self.keys.get(&unique.key);
+        let holder = self.jobs.keys.get(&unique.key);
         let holder =
             holder.filter(|h| h.by_job && !gone(h.seq) || h.until.is_some_and(|at| at > now));
         let Some(holder) = holder else { return Ok(PushPlan::Store(over)) };
@@ -287,13 +287,13 @@ impl Space {
         };
         let duplicate = PushPlan::Duplicate(holder.seq, holder.id.clone());
         let is_brought = brought.has_stored(holder.seq);
-        let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
+        let live = self.jobs.by_seq(holder.seq).filter(|_| !gone(holder.seq));
         match (unique.on_conflict, live) {
             (OnConflict::Keep, _) => Ok(duplicate),
             (OnConflict::Reject, _) if brought.has(holder.seq) => Ok(duplicate),
             (OnConflict::Reject, _) => Err(conflict()),
             (OnConflict::Replace, Some(slot)) => {
-                let there = &self.shapes[self.jobs[slot].shape];
+                let there = self.jobs.shape_of(slot);
                 if self.queues[there.queue].name.as_ref() != Some(&job.queue) {
                     if is_brought { Ok(duplicate) } else { Err(conflict()) }
                 } else if matches!(self.jobs[slot].stand, Stand::Running(_)) {
@@ -362,9 +362,9 @@ impl Space {
         id: &JobId,
         archive: &dyn Archive,
     ) -> Option<Box<JobView>> {
-        if let Some(slot) = self.job_by_seq(seq) {
+        if let Some(slot) = self.jobs.by_seq(seq) {
             let job = &self.jobs[slot];
-            let queue = self.queues[self.shapes[job.shape].queue].name.clone()?;
+            let queue = self.queues[self.jobs.shape(job.shape).queue].name.clone()?;
             let view = JobView::bare(id.clone(), queue, self.state_of(slot), job.created_at);
             return Some(Box::new(JobView { run_at: job.run_at, ..view }));
         }
@@ -414,7 +414,8 @@ impl Space {
                     (seq, id, false, false)
                 }
                 PushPlan::Duplicate(seq, id) => {
-                    let holder = job.unique.as_ref().and_then(|unique| self.keys.get(&unique.key));
+                    let holder =
+                        job.unique.as_ref().and_then(|unique| self.jobs.keys.get(&unique.key));
                     let ended = holder.filter(|h| h.seq == seq).and_then(|h| h.ended.as_ref());
                     known = match ended {
                         Some(ended) => Some(Box::new(ended.view(id.clone()))),
@@ -431,8 +432,8 @@ impl Space {
                     // A job that the same call just stored may be replaced like any other, but never by a job of
                     // another queue.
                     let replace = may_replace(&job);
-                    let there = self.job_by_seq(seq).filter(|slot| {
-                        let queue = self.shapes[self.jobs[*slot].shape].queue;
+                    let there = self.jobs.by_seq(seq).filter(|slot| {
+                        let queue = self.jobs.queue_of(*slot);
                         replace && self.queues[queue].name.as_ref() == Some(&job.queue)
                     });
                     match there {
@@ -499,7 +500,7 @@ impl Space {
             self.schedules.job_lives(origin, &id);
         }
         let flow = fate.flow().cloned();
-        let slot = self.index_job(Job {
+        let slot = self.jobs.insert(Job {
             seq,
             id: id.clone(),
             shape,
@@ -538,7 +539,7 @@ impl Space {
         change.new = Some(Arc::new((namespace, id.clone(), content)));
         change.queue = Some(job.queue);
         change.flow = flow.clone();
-        change.shape = Some(self.shapes[shape].bytes.clone());
+        change.shape = Some(self.jobs.shape(shape).bytes.clone());
         if let Some(flow) = flow {
             self.flows.gets(&flow, seq, now);
         }
@@ -551,7 +552,7 @@ impl Space {
             }
             way => {
                 self.take_key(slot, now);
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
                 let open = match way {
                     Way::Waits(open) => open,
                     _ => Vec::new(),
@@ -568,19 +569,14 @@ impl Space {
     /// The existing job gets the new content, and its attempts start again; its id stays.
     fn replace_job(&mut self, slot: LiveJobId, job: NewJob, wait: KeyWait, now: Moment) {
         let mut shape = self.shape_of(&job);
-        let old = &self.shapes[self.jobs[slot].shape];
+        let old = self.jobs.shape_of(slot);
         // `replace` keeps the fields that it does not name: retry, timeout and retain of the existing job.
         (shape.retry, shape.timeout, shape.retain) = (old.retry.clone(), old.timeout, old.retain);
         self.stop_waiting(slot, now);
         self.reshape(slot, &shape, now);
+        self.jobs.expire_at(slot, job.expires_at);
         let there = &mut self.jobs[slot];
         let seq = there.seq;
-        let old_expiry = std::mem::replace(&mut there.expires_at, job.expires_at);
-        if let Some(at) = old_expiry {
-            self.expiring.remove(&Due { at, seq, job: slot });
-        }
-        self.watch_expiry(slot);
-        let there = &mut self.jobs[slot];
         there.ended = 0;
         there.lost = 0;
         there.released = 0;
@@ -620,7 +616,7 @@ impl Space {
             }
         }
         (change.error, change.progress) = (Some(None), Some(None));
-        self.edited(slot);
+        self.jobs.edited(slot);
         self.job_happens(slot, EventType::JobReplaced, now);
         self.go_from(slot, now);
     }
@@ -635,9 +631,9 @@ impl Space {
         let old = std::mem::replace(&mut job.shape, new);
         let seq = job.seq;
         self.release_shape(old);
-        let bytes = self.shapes[new].bytes.clone();
+        let bytes = self.jobs.shape(new).bytes.clone();
         self.out.rows.job(seq).shape = Some(bytes);
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
     }
 
     /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its attempts start again;
@@ -649,14 +645,14 @@ impl Space {
     ) -> Option<LiveJobId> {
         let shape = self.shape_for(&there.shape, now)?;
         let life = StoredLife::decode(&there.life)?;
-        let queue = self.shapes[shape].queue;
+        let queue = self.jobs.shape(shape).queue;
         let counts = &mut self.queues[queue].counts;
         match there.state {
             JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
             JobState::Failed => counts.failed = counts.failed.saturating_sub(1),
             _ => counts.cancelled = counts.cancelled.saturating_sub(1),
         }
-        let slot = self.index_job(Job {
+        let slot = self.jobs.insert(Job {
             seq: there.seq,
             id: there.id.clone(),
             shape,
@@ -707,7 +703,7 @@ impl Space {
         change.error = Some(None);
         self.jobs[slot].edits = self.jobs[slot].edits.wrapping_add(1);
         self.out.purged.push((there.state, u64::from(there.bytes)));
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
         Some(slot)
     }
 }

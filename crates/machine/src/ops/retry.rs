@@ -69,7 +69,7 @@ impl Space {
         }
         let unique = life.and_then(|life| life.unique.as_ref());
         let other = unique.and_then(|unique| {
-            let holder = self.keys.get(&unique.key)?;
+            let holder = self.jobs.keys.get(&unique.key)?;
             let holds = holder.by_job || holder.until.is_some_and(|at| at > now);
             (holds && holder.seq != job.seq).then_some((unique, holder))
         });
@@ -100,7 +100,7 @@ impl Space {
         let cancelled = self.forget_cancelled_children(job.seq);
         let Some(slot) = self.revive(job, now) else { return cancelled };
         self.take_key(slot, now);
-        self.watch_expiry(slot);
+        self.jobs.watch_expiry(slot);
         if let Some(kin) = &mut self.jobs[slot].kin {
             kin.turn = kin.turn.wrapping_add(1);
             kin.above = waits.above;

@@ -210,7 +210,7 @@ impl Space {
         let expires_at = job.expires_in.take().map(|span| now.plus(span));
         let mut job = job.made(id.clone(), now);
         job.expires_at = expires_at;
-        let known = self.job_by_id(id.as_str()).is_some()
+        let known = self.jobs.by_id(id.as_str()).is_some()
             || self.ended(&id, archive).is_some_and(|there| there.until > now);
         if !known && s.overlap != Overlap::Allow && s.unfinished > 0 {
             return self.run_unfinished_now(slot, archive, now);
@@ -238,14 +238,14 @@ impl Space {
         let Some(job) = s.last_made.clone() else {
             return Err(ScheduleRefusal::NotFound { schedule }.into());
         };
-        if self.job_by_id(job.as_str()).is_none() {
+        if self.jobs.by_id(job.as_str()).is_none() {
             return Err(ScheduleRefusal::JobEnded { schedule, job }.into());
         }
         let seq = self.run_job_now(&JobRef::Id(job.clone()), archive, now)?;
         let known = self.known_job(seq, &job, archive);
-        let live = self.job_by_seq(seq);
+        let live = self.jobs.by_seq(seq);
         let unasked = live.is_some_and(|live| {
-            let queue = self.shapes[self.jobs[live].shape].queue;
+            let queue = self.jobs.queue_of(live);
             self.is_unasked(queue, now)
         });
         Ok(PushedOne { seq, id: job, duplicate: true, replaced: false, unasked, known })
@@ -528,7 +528,7 @@ impl Act for RunScheduleNow {
         let Context { space, now, next_seq, rest } = context;
         let slot = space.schedule_named(&self.schedule)?;
         let one = space.run_schedule_now(slot, self.id, next_seq, rest, now)?;
-        let live = space.job_by_seq(one.seq);
+        let live = space.jobs.by_seq(one.seq);
         let stands = live.map(|live| space.stands_of(live)).unwrap_or_default();
         Ok(PushedAt { one, stands })
     }

@@ -115,7 +115,7 @@ impl Space {
             };
         }
         let find = |settles: &[PastSettle]| settles.iter().find(|s| s.fence == fence).map(answer);
-        match self.job_by_seq(seq) {
+        match self.jobs.by_seq(seq) {
             Some(slot) => find(&self.jobs[slot].settles).unwrap_or(KnownLease::Lost),
             // If an earlier item of the same call ended it, only its row says so.
             None => {
@@ -219,7 +219,7 @@ impl Space {
             let result = Err(Code::LeaseLost);
             return Ok(SettledOne::changed_nothing(item.lease, result, before));
         };
-        let queue = lease.job.map(|slot| self.shapes[self.jobs[slot].shape].queue);
+        let queue = lease.job.map(|slot| self.jobs.queue_of(slot));
         let others_wait = queue.is_some_and(|queue| !self.queues[queue].takers.is_empty());
         self.apply_verdicts(fence, &item.resources, &item.limits, now);
         // The end of the run is an event of its own.

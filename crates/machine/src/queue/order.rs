@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::queue::line::InLine;
 use crate::queue::line::Line;
 use crate::state::{
-    Bundle, BundleId, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneId, LaneKey, LiveJobId,
-    Place, QueueId, Seq, Space, TurnId,
+    Bundle, BundleId, Entry, GroupTurn, HeadWait, HeldNeed, Lane, LaneId, LaneKey, Place, QueueId,
+    Space, TurnId,
 };
 use tenure_core::bounds::{SHARE_UNIT, STEPS_MAX, TICK_MAX};
 use tenure_core::time::Moment;
@@ -499,12 +499,6 @@ impl Space {
         self.arrival += 1;
         self.arrival
     }
-
-    /// The live job of a row number.
-    pub(crate) fn job_by_seq(&self, seq: Seq) -> Option<LiveJobId> {
-        let hash = hash_seq(seq);
-        self.by_seq.find(hash, |slot| self.jobs[*slot].seq == seq).copied()
-    }
 }
 
 fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> Bundle {
@@ -523,11 +517,6 @@ fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> B
         outs: Default::default(),
         lanes: 0,
     }
-}
-
-/// Spreads row numbers over a hash table.
-pub(crate) fn hash_seq(seq: Seq) -> u64 {
-    seq.get().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }
 
 fn add(sum: u64, delta: i64) -> u64 {

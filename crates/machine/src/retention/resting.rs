@@ -67,7 +67,7 @@ impl Space {
         let rests = self.holds_nothing()
             && self.next_due() == self.ends_at()
             && self.queues.len() == 1
-            && self.shapes.len() + self.groups.len() + self.bundles.len() == 0
+            && self.groups.len() + self.bundles.len() == 0
             && self.lanes.len() + self.doors.len() + self.limits.len() == 0
             && self.dependencies.no_job_is_followed()
             && self.recovers_until.is_none()

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::rows::{Kind, RowKey, Rows};
 use crate::scarce::gauges::rows::{GaugeRow, SettingRow};
 use crate::state::{
-    Dropped, KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space,
-    Stand, TurnId,
+    Dropped, Job, KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq,
+    Space, Stand, TurnId,
 };
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
@@ -247,15 +247,16 @@ impl Space {
 
     /// Writes the row of a unique key with its holder.
     pub(crate) fn key_row(&mut self, key: &UniqueKey) {
-        let row = self.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job, ended }| {
-            json(&KeyRow {
-                seq: *seq,
-                id: id.clone(),
-                until: until.map(Moment::us),
-                by_job: *by_job,
-                ended: ended.as_deref().map(EndedRow::of),
-            })
-        });
+        let row =
+            self.jobs.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job, ended }| {
+                json(&KeyRow {
+                    seq: *seq,
+                    id: id.clone(),
+                    until: until.map(Moment::us),
+                    by_job: *by_job,
+                    ended: ended.as_deref().map(EndedRow::of),
+                })
+            });
         self.put(Kind::Key, key.as_str(), row);
     }
 
@@ -283,7 +284,7 @@ impl Space {
     /// Writes a changed lease into its row, which is that of its job if it has one.
     pub(crate) fn written_lease(&mut self, fence: Fence) {
         match self.leases.get(fence).map(|lease| lease.job) {
-            Some(Some(slot)) => self.dirty_job(slot),
+            Some(Some(slot)) => self.jobs.mark(slot),
             Some(None) | None => self.lease_row(fence),
         }
     }
@@ -301,7 +302,7 @@ impl Space {
 
     /// Turns all changes since the last call into rows.
     pub(crate) fn drain_rows(&mut self) -> Rows {
-        for slot in std::mem::take(&mut self.out.dirty_jobs) {
+        for slot in self.jobs.take_changed() {
             self.drain_job(slot);
         }
         for limit in std::mem::take(&mut self.out.dirty_limits) {
@@ -349,12 +350,7 @@ impl Space {
     }
 
     fn drain_job(&mut self, slot: LiveJobId) {
-        let Some(job) = self.jobs.get_mut(slot) else { return };
-        if !job.dirty {
-            return;
-        }
-        job.dirty = false;
-        let (seq, stand) = (job.seq, job.stand);
+        let Job { seq, stand, .. } = self.jobs[slot];
         let life = self.life_of(slot).encode();
         let change = self.out.rows.job(seq);
         change.life = Some(life);

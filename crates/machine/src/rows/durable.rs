@@ -92,7 +92,7 @@ impl Space {
             all.extend(dropped.map(|(id, dropped)| format!("dropped {name} {id} {dropped:?}")));
         }
         let mut keys: Vec<String> =
-            self.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
+            self.jobs.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
         keys.sort();
         all.extend(keys);
         for (name, flow) in self.flows.named() {
@@ -104,7 +104,7 @@ impl Space {
             .iter()
             .filter_map(|(parent, edges)| {
                 // An ended job that has not let its parents go is not notified again: a start does not know it.
-                let is_live = |(child, _): &(&Seq, &u32)| self.job_by_seq(**child).is_some();
+                let is_live = |(child, _): &(&Seq, &u32)| self.jobs.by_seq(**child).is_some();
                 let told: BTreeMap<_, _> = edges.told.iter().filter(is_live).collect();
                 let is_none = edges.open.is_empty() && told.is_empty();
                 (!is_none).then(|| format!("edges {parent:?} {:?} {told:?}", edges.open))

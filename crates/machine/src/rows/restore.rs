@@ -13,7 +13,7 @@ use crate::rows::stored::{StoredLease, StoredLife};
 use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{
-    Dropped, Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
+    Dropped, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
     LiveResourceId, NO_JOB, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::FORGET_AGAIN_US;
@@ -158,7 +158,7 @@ impl Space {
                 let ended = row.ended.map(|ended| Box::new(ended.read()));
                 let holder =
                     KeyHolder { seq: row.seq, id: row.id, until, by_job: row.by_job, ended };
-                self.keys.insert(key, holder);
+                self.jobs.keys.insert(key, holder);
             }
             Kind::Request => {
                 let row: RequestRow = serde_json::from_str(value).ok()?;
@@ -251,12 +251,12 @@ impl Space {
             (JobState::Ready | JobState::Scheduled | JobState::Dependent, _) => true,
             _ => false,
         };
-        if !stands || self.job_by_id(row.id).is_some() {
+        if !stands || self.jobs.by_id(row.id).is_some() {
             return None;
         }
         let shape = self.shape_for(row.shape, now)?;
-        let queue = self.shapes[shape].queue;
-        let slot = self.index_job(Job {
+        let queue = self.jobs.shape(shape).queue;
+        let slot = self.jobs.insert(Job {
             seq: row.seq,
             id,
             shape,
@@ -302,18 +302,17 @@ impl Space {
                 self.jobs[slot].stand = Stand::Waiting(lane);
                 let arrival = self.jobs[slot].arrival;
                 self.enter_lane(lane, arrival, slot.into(), now);
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
             }
             JobState::Dependent => {
                 self.jobs[slot].stand = Stand::Dependent;
                 self.queues[queue].counts.dependent += 1;
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
             }
             JobState::Scheduled => {
-                let run_at = self.jobs[slot].run_at;
-                self.due.insert(Due { at: run_at, seq: row.seq, job: slot });
+                self.jobs.schedule(slot);
                 self.queues[queue].counts.scheduled += 1;
-                self.watch_expiry(slot);
+                self.jobs.watch_expiry(slot);
             }
             _ => return None,
         }
@@ -412,9 +411,9 @@ impl Space {
         self.restored_turns();
         self.used_at = now;
         // A job that could not be read holds no key any more.
-        let held = self.keys.iter().filter(|(_, holder)| holder.by_job);
+        let held = self.jobs.keys.iter().filter(|(_, holder)| holder.by_job);
         let orphans: Vec<_> = held
-            .filter(|(_, holder)| self.job_by_seq(holder.seq).is_none())
+            .filter(|(_, holder)| self.jobs.by_seq(holder.seq).is_none())
             .map(|(key, holder)| (key.clone(), holder.seq))
             .collect();
         for (key, seq) in orphans {
@@ -424,6 +423,7 @@ impl Space {
         // The state equals the rows: nothing of it must be written again.
         let written = self.out.written;
         self.out = crate::state::Out { written, ..Default::default() };
+        self.jobs.take_changed();
         self.flows.restored();
     }
 }

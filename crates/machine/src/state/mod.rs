@@ -35,7 +35,7 @@ pub(crate) use dropped::{Dropped, DroppedResources};
 pub(crate) use flows::{Flow, Flows};
 pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
 pub(crate) use jobs::{
-    Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Report, Shape, Stand,
+    Job, JobKey, Jobs, KeyHolder, Origin, PastSettle, Replacing, Report, Shape, Stand,
 };
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};

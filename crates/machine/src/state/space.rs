@@ -2,24 +2,21 @@
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
 use super::{
-    Bundle, CALLERS, Dependencies, Door, DoorId, Due, Entry, Flows, GaugesDue, GroupTurn, Job,
-    KeyHolder, Lane, LaneId, LaneKey, Leases, Limit, LimitId, LiveJobId, LiveResourceId, Pool,
-    PoolId, Queue, QueueId, Replacing, Report, Reservation, Resource, Schedules, Seq, Shape,
-    ShapeId, TurnId, Waiters, Workers,
+    Bundle, CALLERS, Dependencies, Door, DoorId, Entry, Flows, GaugesDue, GroupTurn, Jobs, Lane,
+    LaneId, LaneKey, Leases, Limit, LimitId, LiveResourceId, Pool, PoolId, Queue, QueueId,
+    Reservation, Resource, Schedules, Seq, TurnId, Waiters, Workers,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::rows::Rows;
-use crate::state::remembered::Remembered;
 use crate::state::slots::Slots;
 use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
-use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName, UniqueKey};
+use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName};
 use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
@@ -43,15 +40,7 @@ pub(crate) struct Space {
     // Numbers.
     pub arrival: u64,
     pub used: u64,
-    // Jobs.
-    pub jobs: Slots<Job>,
-    pub by_id: HashTable<LiveJobId>,
-    pub by_seq: HashTable<LiveJobId>,
-    pub shapes: Slots<Shape>,
-    pub shape_by_bytes: HashMap<Arc<[u8]>, ShapeId>,
-    pub due: BTreeSet<Due>,
-    pub expiring: BTreeSet<Due>,
-    pub keys: Remembered<UniqueKey, KeyHolder>,
+    pub jobs: Jobs,
     /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
     // Lines.
@@ -90,12 +79,8 @@ pub(crate) struct Space {
     pub dependencies: Dependencies,
     pub flows: Flows,
     pub leases: Leases,
-    /// Pushes that replaced the content of a job, by their ids.
-    pub replacing: Remembered<JobId, Replacing>,
     // Waiting calls and workers.
     pub waiters: Waiters,
-    /// Jobs with a published progress report in the last second.
-    pub reports: Remembered<Seq, Report>,
     pub workers: Workers,
     // Effects of the steps since the last drain.
     pub out: Out,
@@ -120,13 +105,6 @@ impl Space {
             arrival: 0,
             used: 0,
             jobs: Default::default(),
-            by_id: Default::default(),
-            by_seq: Default::default(),
-            shapes: Default::default(),
-            shape_by_bytes: Default::default(),
-            due: Default::default(),
-            expiring: Default::default(),
-            keys: Default::default(),
             purge_at: None,
             queues,
             queue_by_name: Default::default(),
@@ -158,9 +136,7 @@ impl Space {
             dependencies: Default::default(),
             flows: Default::default(),
             leases: Default::default(),
-            replacing: Default::default(),
             waiters: Default::default(),
-            reports: Default::default(),
             workers: Default::default(),
             out: Default::default(),
         }
@@ -175,7 +151,6 @@ pub(crate) struct Out {
     pub facts: Vec<Fact>,
     pub deliveries: Vec<Delivery>,
     pub notified: Vec<Notified>,
-    pub dirty_jobs: Vec<LiveJobId>,
     pub dirty_limits: BTreeSet<LimitId>,
     pub dirty_resources: BTreeSet<LiveResourceId>,
     pub dirty_turns: BTreeSet<TurnId>,

@@ -152,7 +152,7 @@ impl Space {
         }
         let (id, era) = (s.id.clone(), s.era);
         let Ok(job_id) = JobId::known(&moment_id(id.as_str(), moment.moment)) else { return };
-        let lives = self.job_by_id(job_id.as_str()).is_some();
+        let lives = self.jobs.by_id(job_id.as_str()).is_some();
         let ended = if lives { None } else { self.ended(&job_id, archive) };
         if !lives && ended.as_ref().is_none_or(|there| there.until <= now) {
             if let Some(over) = ended {

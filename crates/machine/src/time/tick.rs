@@ -8,7 +8,7 @@ use crate::lease::ending::End;
 use crate::mutant::{Mutant, forgets};
 use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, JobChange};
-use crate::state::{Due, LeaseState, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
+use crate::state::{LeaseState, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
 };
@@ -38,16 +38,16 @@ impl Space {
         }
         let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
         let housekeeping = [
-            self.keys.next_end(),
+            self.jobs.keys.next_end(),
             self.leases.requests.next_end(),
-            self.replacing.next_end(),
+            self.jobs.replacing.next_end(),
             self.leases.tombstones.next_end(),
             self.waiters.places.next_end(),
             self.queue_ends.next(),
             self.ends_at(),
             self.workers.next_end(),
             self.waiters.next_end(),
-            self.reports.next_end(),
+            self.jobs.reports.next_end(),
             self.purge_at,
             self.reservations_due(),
             self.schedules.next_request(),
@@ -58,10 +58,8 @@ impl Space {
 
     /// The earliest time at which time alone may change the answer of a lease call.
     pub(crate) fn next_change(&self) -> Option<Moment> {
-        let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
         [
-            first(&self.due),
-            first(&self.expiring),
+            self.jobs.next_change(),
             // No lease ends by time during a recovery.
             self.recovers_until.or(self.leases.next_end()),
             self.door_timers.next(),
@@ -149,15 +147,7 @@ impl Space {
         for fence in fences {
             self.written_lease(fence);
         }
-        for due in self.due.clone() {
-            let job = &mut self.jobs[due.job];
-            if job.wait > Span::ZERO && due.at > clock.plus(job.wait) {
-                self.due.remove(&due);
-                job.run_at = clock.plus(job.wait);
-                self.due.insert(Due { at: job.run_at, ..due });
-                self.dirty_job(due.job);
-            }
-        }
+        self.jobs.set_back(clock);
         let limits: Vec<LimitId> = self.limits.iter().map(|(slot, _)| slot).collect();
         for limit in limits {
             let settings = self.setting(limit).unwrap_or_default();
@@ -202,24 +192,14 @@ impl Space {
 
     fn tick_jobs(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            match self.due.first().copied() {
-                Some(due) if due.at <= now => {
-                    self.due.remove(&due);
-                    let queue = self.shapes[self.jobs[due.job].shape].queue;
-                    self.queues[queue].counts.scheduled -= 1;
-                    self.make_ready(due.job, now);
-                    self.job_is_ready(due.job, "due", now);
-                }
-                _ => break,
-            }
+            let Some(slot) = self.jobs.first_due(now) else { break };
+            self.stop_waiting(slot, now);
+            self.make_ready(slot, now);
+            self.job_is_ready(slot, "due", now);
         }
         for _ in 0..TICK_MAX {
-            match self.expiring.first().copied() {
-                Some(due) if due.at <= now => {
-                    self.call_off(due.job, Some("expired".to_owned()), now);
-                }
-                _ => break,
-            }
+            let Some(slot) = self.jobs.first_expired(now) else { break };
+            self.call_off(slot, Some("expired".to_owned()), now);
         }
     }
 
@@ -244,12 +224,10 @@ impl Space {
 
     /// Removes a job that is not running from its place.
     pub(crate) fn stop_waiting(&mut self, slot: LiveJobId, now: Moment) {
-        let job = &self.jobs[slot];
-        let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
-        match job.stand {
+        let (queue, arrival) = (self.jobs.queue_of(slot), self.jobs[slot].arrival);
+        match self.jobs[slot].stand {
             Stand::Scheduled => {
-                if self.due.remove(&Due { at: run_at, seq, job: slot }) {
-                    let queue = self.shapes[job.shape].queue;
+                if self.jobs.unschedule(slot) {
                     self.queues[queue].counts.scheduled -= 1;
                 }
             }
@@ -259,7 +237,6 @@ impl Space {
             }
             Stand::Dependent => {
                 self.jobs[slot].stand = Stand::Scheduled;
-                let queue = self.shapes[self.jobs[slot].shape].queue;
                 self.queues[queue].counts.dependent -= 1;
             }
             Stand::Running(_) => {}
@@ -341,7 +318,7 @@ impl Space {
 
     fn tick_memory(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((key, holder)) = self.keys.take_ended(now) else { break };
+            let Some((key, holder)) = self.jobs.keys.take_ended(now) else { break };
             self.tick_key(key, holder);
         }
         for id in self.leases.forget_requests(now) {

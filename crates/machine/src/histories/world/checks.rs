@@ -60,7 +60,7 @@ impl World {
                 if let Some(lease) = space.leases.get(fence) {
                     self.signs.granted(fence, lease.ttl);
                 }
-                let slot = about.job.as_ref().and_then(|job| space.job_by_id(job.as_str()));
+                let slot = about.job.as_ref().and_then(|job| space.jobs.by_id(job.as_str()));
                 let arrival = slot.map_or(0, |slot| space.jobs[slot].arrival);
                 granted.push((fence, about.job.clone(), arrival));
             }
@@ -115,9 +115,9 @@ impl World {
         // The head of this lane went in the same step, and had reserved until then.
         let reserved_until_now = |key: &LaneKey| {
             granted.iter().filter_map(|(_, id, _)| id.as_ref()).any(|id| {
-                let slot = space.job_by_id(id.as_str()).filter(|_| self.reserved.contains(id));
+                let slot = space.jobs.by_id(id.as_str()).filter(|_| self.reserved.contains(id));
                 slot.is_some_and(|slot| {
-                    let shape = &space.shapes[space.jobs[slot].shape];
+                    let shape = space.jobs.shape_of(slot);
                     shape.queue == key.queue
                         && shape.priority == key.priority
                         && shape.group == key.group
@@ -126,11 +126,11 @@ impl World {
             })
         };
         for (_, id, arrival) in granted {
-            let Some(slot) = id.as_ref().and_then(|id| space.job_by_id(id.as_str())) else {
+            let Some(slot) = id.as_ref().and_then(|id| space.jobs.by_id(id.as_str())) else {
                 continue;
             };
             let job = &space.jobs[slot];
-            let shape = &space.shapes[job.shape];
+            let shape = space.jobs.shape(job.shape);
             let [crate::state::HeldNeed::Limit { limit, .. }] = shape.held.as_ref() else {
                 continue;
             };

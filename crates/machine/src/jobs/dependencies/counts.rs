@@ -33,13 +33,13 @@ impl Space {
     }
 
     pub(crate) fn waits_in_turn(&self, child: Seq, turn: u32) -> bool {
-        let Some(slot) = self.job_by_seq(child) else { return false };
+        let Some(slot) = self.jobs.by_seq(child) else { return false };
         let job = &self.jobs[slot];
         job.stand == Stand::Dependent && job.kin.as_ref().is_some_and(|kin| kin.turn == turn)
     }
 
     fn follows_in_turn(&self, child: Seq, turn: u32) -> bool {
-        let kin = self.job_by_seq(child).and_then(|slot| self.jobs[slot].kin.as_deref());
+        let kin = self.jobs.by_seq(child).and_then(|slot| self.jobs[slot].kin.as_deref());
         kin.is_some_and(|kin| kin.follows && kin.turn == turn)
     }
 
@@ -52,7 +52,7 @@ impl Space {
         dependencies.restored(followers, |child, turn| self.follows_in_turn(child, turn));
         self.dependencies = dependencies;
         for (child, open) in self.count_open_edges() {
-            if let Some(slot) = self.job_by_seq(child) {
+            if let Some(slot) = self.jobs.by_seq(child) {
                 self.kin_of(slot).open = open;
             }
         }

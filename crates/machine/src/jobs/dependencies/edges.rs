@@ -34,11 +34,11 @@ impl Space {
             self.dependencies.open(parent, seq, turn);
             self.edge_row(parent, seq, Some((turn, true)));
             if let ParentKey::Job(parent) = parent
-                && let Some(parent) = self.job_by_seq(*parent)
+                && let Some(parent) = self.jobs.by_seq(*parent)
                 && !self.jobs[parent].kin.as_ref().is_some_and(|kin| kin.has_children)
             {
                 self.kin_of(parent).has_children = true;
-                self.dirty_job(parent);
+                self.jobs.mark(parent);
             }
         }
         if open.is_empty() {
@@ -51,9 +51,9 @@ impl Space {
     /// A job that waits nowhere yet waits for its parents.
     fn depend(&mut self, slot: LiveJobId) {
         self.jobs[slot].stand = Stand::Dependent;
-        let queue = self.shapes[self.jobs[slot].shape].queue;
+        let queue = self.jobs.queue_of(slot);
         self.queues[queue].counts.dependent += 1;
-        self.dirty_job(slot);
+        self.jobs.mark(slot);
     }
 
     pub(crate) fn kin_of(&mut self, slot: LiveJobId) -> &mut Kin {
@@ -110,7 +110,7 @@ impl Space {
         let first = edges.and_then(|edges| edges.open.first_key_value());
         let Some(child) = first.map(|(child, _)| *child) else { return };
         let Some(turn) = self.close_edge(parent, child) else { return };
-        let Some(slot) = self.job_by_seq(child) else { return };
+        let Some(slot) = self.jobs.by_seq(child) else { return };
         let failed = match parent {
             ParentKey::Job(seq) => {
                 let held = self.dependencies.held(*seq);
@@ -162,7 +162,7 @@ impl Space {
     /// True if a parent has ended; a flow ends with its last unfinished member.
     pub(crate) fn has_ended(&self, parent: &ParentKey) -> bool {
         match parent {
-            ParentKey::Job(seq) => self.job_by_seq(*seq).is_none(),
+            ParentKey::Job(seq) => self.jobs.by_seq(*seq).is_none(),
             ParentKey::Flow(flow) => !self.flows.is_open(flow),
         }
     }

@@ -67,7 +67,7 @@ impl Space {
 
     /// A job that had ended before it was named is kept from now on.
     pub(super) fn hold_finished(&mut self, seq: Seq, archive: &dyn Archive) {
-        if self.dependencies.held(seq).is_some() || self.job_by_seq(seq).is_some() {
+        if self.dependencies.held(seq).is_some() || self.jobs.by_seq(seq).is_some() {
             return;
         }
         let Some(Archived { state, until, bytes, .. }) = self.ended_or_kept(seq, archive) else {
@@ -116,7 +116,7 @@ impl Space {
         }
         let edges = self.dependencies.edges().get(&ParentKey::Job(seq));
         let child = edges.and_then(|edges| {
-            let first = |child: &Seq| self.job_by_seq(*child).map(|slot| (*child, slot));
+            let first = |child: &Seq| self.jobs.by_seq(*child).map(|slot| (*child, slot));
             let open = edges.open.keys().take(TOLD_AT_ONCE).find_map(first);
             let told = edges.told.keys().take(TOLD_AT_ONCE).find_map(first);
             open.into_iter().chain(told).min_by_key(|(child, _)| *child).map(|(_, slot)| slot)

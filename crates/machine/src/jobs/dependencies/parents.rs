@@ -33,7 +33,7 @@ impl Space {
     ) -> ParentNow {
         match parent {
             Parent::Gone(_) => ParentNow::Gone,
-            Parent::Job(seq, _) => match self.job_by_seq(*seq) {
+            Parent::Job(seq, _) => match self.jobs.by_seq(*seq) {
                 Some(slot) => ParentNow::Open { above: self.is_above(slot) },
                 None => match self.ended_or_kept(*seq, archive).filter(|job| job.until > now) {
                     None => ParentNow::Gone,

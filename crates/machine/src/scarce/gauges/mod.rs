@@ -208,7 +208,7 @@ impl Space {
             *listed.entry(id).or_default() += 1;
         }
         let is_ours = |id: &str| {
-            let Some(slot) = self.job_by_id(id) else { return false };
+            let Some(slot) = self.jobs.by_id(id) else { return false };
             let job = &self.jobs[slot];
             let Stand::Running(fence) = job.stand else { return false };
             self.limits[limit].holders.contains(&fence)

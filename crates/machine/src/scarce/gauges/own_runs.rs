@@ -18,7 +18,7 @@ impl Space {
     /// Listed runs of jobs that lost their holder and have no new one.
     pub(super) fn own_runs(&self, ids: &[String]) -> OwnRuns {
         let mut own = OwnRuns::new();
-        for slot in ids.iter().filter_map(|id| self.job_by_id(id)) {
+        for slot in ids.iter().filter_map(|id| self.jobs.by_id(id)) {
             let job = &self.jobs[slot];
             // If the job never lost a holder, the run is outside work, even with the job's id.
             if job.ended_unsettled && !matches!(job.stand, Stand::Running(_)) {
@@ -74,7 +74,7 @@ impl Space {
     pub(super) fn open_own_runs(&mut self, limit: LimitId, now: Moment) {
         let Some(gauge) = &self.limits[limit].gauge else { return };
         let jobs: Vec<Seq> = gauge.own_runs.keys().copied().take(STEPS_MAX).collect();
-        for slot in jobs.into_iter().filter_map(|seq| self.job_by_seq(seq)).collect::<Vec<_>>() {
+        for slot in jobs.into_iter().filter_map(|seq| self.jobs.by_seq(seq)).collect::<Vec<_>>() {
             // The last one to leave it removes the wait queue.
             let Some(door) = self.limits[limit].door else { return };
             let Stand::Waiting(lane) = self.jobs[slot].stand else { continue };

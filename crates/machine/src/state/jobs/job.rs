@@ -1,10 +1,9 @@
-//! Live jobs, their shared shapes, holders of unique keys, and replacing pushes. Finished jobs are never here; only
-//! rows have them.
+//! A live job, its shared shape, its unique key, and a push that replaced it. Data without actions.
 
 use std::sync::Arc;
 
-use super::remembered::Ends;
-use super::{HeldNeed, Kin, LaneId, LiveJobId, QueueId, Seq, ShapeId};
+use crate::state::remembered::Ends;
+use crate::state::{HeldNeed, Kin, LaneId, QueueId, Seq, ShapeId};
 use tenure_core::job::{EndedJob, JobState, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
 use tenure_core::names::{FlowName, Group, JobId, QueueName};
@@ -51,14 +50,6 @@ pub(crate) struct PastSettle {
     pub run_at: Option<Moment>,
     /// The next occurrence of the job's schedule, if the settle moved it; `Some(None)` if no occurrence is left.
     pub next_at: Option<Option<Moment>>,
-}
-
-/// A job in a list by time; its row number sorts jobs of one time in the order of their pushes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Due {
-    pub at: Moment,
-    pub seq: Seq,
-    pub job: LiveJobId,
 }
 
 /// The schedule that made a job; never changes.
