@@ -2,7 +2,7 @@
 
 use crate::queue::doors::Fit;
 use crate::rows::stored::lease_id;
-use crate::scarce::limits::rate_fits_at;
+use crate::scarce::rates::rate_fits_at;
 use crate::state::{
     CALLERS, Caller, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
     LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which, is_recent,

@@ -5,7 +5,7 @@
 //! heavy head among light ones, and of a head with many needs. (SEMANTICS calls it a mark.)
 
 use crate::facts::Fact;
-use crate::scarce::limits::rate_fits_at;
+use crate::scarce::rates::rate_fits_at;
 use crate::state::{
     CALLERS, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation, LiveResourceId,
     Place, PoolReservation, QueueId, Reservation, Space, Which,

@@ -396,7 +396,7 @@ impl Space {
             let r = &mut self.resources[resource];
             let rate = self.pools[r.pool].settings.and_then(|settings| settings.rate);
             if let Some(rate) = rate {
-                r.paced_until = crate::scarce::limits::rate_fits_at(&rate, r.tat, 1, now);
+                r.paced_until = crate::scarce::rates::rate_fits_at(&rate, r.tat, 1, now);
             }
             self.refresh_resource(resource, now);
         }

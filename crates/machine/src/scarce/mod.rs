@@ -4,3 +4,4 @@ pub(crate) mod dropped;
 pub(crate) mod gauges;
 pub(crate) mod limits;
 pub(crate) mod pools;
+pub(crate) mod rates;

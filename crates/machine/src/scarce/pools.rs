@@ -5,7 +5,7 @@
 
 use crate::mutant::{Mutant, forgets};
 use crate::queue::doors::Fit;
-use crate::scarce::limits::{rate_fits_at, tokens};
+use crate::scarce::rates::{rate_fits_at, tokens};
 use crate::state::{
     DoorId, HeldNeed, LaneId, LiveResourceId, Pool, PoolId, PoolReservation, Resource, Space, Which,
 };

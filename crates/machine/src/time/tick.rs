@@ -153,7 +153,7 @@ impl Space {
             let settings = self.setting(limit).unwrap_or_default();
             let l = &mut self.limits[limit];
             if let Some(rate) = &settings.rate {
-                l.tat = l.tat.min(clock.plus(crate::scarce::limits::tokens(rate, rate.burst)));
+                l.tat = l.tat.min(clock.plus(crate::scarce::rates::tokens(rate, rate.burst)));
             }
             self.cut_rests(limit, clock);
             self.set_gauge_back(limit, clock);
@@ -169,8 +169,8 @@ impl Space {
             r.until = r.until.min(clock.plus(r.rest));
             let rate = self.pools[r.pool].settings.and_then(|s| s.rate);
             if let Some(rate) = rate {
-                r.tat = r.tat.min(clock.plus(crate::scarce::limits::tokens(&rate, rate.burst)));
-                r.paced_until = crate::scarce::limits::rate_fits_at(&rate, r.tat, 1, clock);
+                r.tat = r.tat.min(clock.plus(crate::scarce::rates::tokens(&rate, rate.burst)));
+                r.paced_until = crate::scarce::rates::rate_fits_at(&rate, r.tat, 1, clock);
             }
             self.out.dirty_resources.insert(resource);
             self.refresh_resource(resource, clock);
