@@ -10,22 +10,12 @@ use crate::queue::doors::Fit;
 use crate::queue::order::rank_of;
 use crate::state::{
     Awaited, BundleId, CALLERS, DoorId, DoorKey, Entry, LaneId, LimitId, LiveResourceId, Place,
-    PoolId, QueueId, Space, Stand, TurnId,
+    QueueId, Space, Stand, TurnId,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::ScheduleId;
 use tenure_core::requests::Audited;
-use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
-
-/// Values that a pool caches about its resources.
-#[derive(Default)]
-struct PoolSums {
-    leased: u64,
-    cooling: u64,
-    banned: u64,
-    free: BTreeSet<(u64, LiveResourceId)>,
-}
 
 impl Space {
     /// Compares all cached values with the primary data.
@@ -35,7 +25,7 @@ impl Space {
         self.audit_jobs(&mut found);
         self.audit_lanes(&mut found);
         self.audit_doors(&mut found, now);
-        self.audit_pools(&mut found, now);
+        self.pools.audit(&mut found, now);
         self.waiters.audit(&mut found, |on: &Awaited| match on {
             Awaited::Job(seq) => self.jobs.by_seq(*seq).is_some(),
             Awaited::Flow(flow) => self.flows.is_open(flow),
@@ -96,7 +86,7 @@ impl Space {
             });
         }
         found.check(in_use.is_empty(), || "a lease holds a limit that is not there".to_owned());
-        for (slot, resource) in self.resources.iter() {
+        for (slot, resource) in self.pools.resources() {
             let mut holders = resource.holders.clone();
             holders.sort_unstable();
             let held = held.remove(&slot).unwrap_or_default();
@@ -318,45 +308,5 @@ impl Space {
                 self.queues.get(queue).is_some_and(|q| q.offered_by == Some(door))
             }
         }
-    }
-
-    fn audit_pools(&self, found: &mut Findings, now: Moment) {
-        let mut sums: BTreeMap<PoolId, PoolSums> = BTreeMap::new();
-        for (slot, r) in self.resources.iter() {
-            let sum = sums.entry(r.pool).or_default();
-            sum.leased += u64::from(!r.holders.is_empty());
-            sum.cooling += u64::from(r.state == ResourceState::Cooling);
-            sum.banned += u64::from(r.state == ResourceState::Banned);
-            found.check(r.holders.len() <= r.slots as usize || self.shrunk(r), || {
-                format!("resource \"{}\" has more holders than slots", r.id)
-            });
-            let free = r.state == ResourceState::Available
-                && !r.retiring
-                && r.kept_for.is_none()
-                && r.holders.len() < r.slots as usize
-                && self.pools[r.pool].settings.is_some();
-            let paced = r.paced_until > now || r.timer.is_some_and(|at| at <= now);
-            found.check(r.free.is_some() == free || paced, || {
-                format!("resource \"{}\" is free: {free}, in the sets: {}", r.id, r.free.is_some())
-            });
-            if let Some(key) = r.free {
-                sum.free.insert((key, slot));
-            }
-        }
-        for (slot, p) in self.pools.iter() {
-            let sums = sums.remove(&slot).unwrap_or_default();
-            found.check(p.dropped.is_whole(), || {
-                format!("pool \"{}\": what is remembered of dropped resources differs", p.name)
-            });
-            let same = (p.leased, p.cooling, p.banned) == (sums.leased, sums.cooling, sums.banned)
-                && p.free == sums.free;
-            found
-                .check(same, || format!("pool \"{}\": its sums differ from its resources", p.name));
-        }
-    }
-
-    /// A resource with fewer slots than before evicts no holder; it drains.
-    fn shrunk(&self, r: &crate::state::Resource) -> bool {
-        r.holders.len() > r.slots as usize && r.free.is_none()
     }
 }

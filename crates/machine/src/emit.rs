@@ -49,7 +49,7 @@ impl Space {
         about: About,
         now: Moment,
     ) {
-        let r = &self.resources[slot];
+        let r = &self.pools[slot];
         let (pool, resource) = (Some(self.pools[r.pool].name.clone()), Some(r.id.clone()));
         self.happens(kind, About { pool, resource, ..about }, now);
     }

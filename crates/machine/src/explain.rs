@@ -316,7 +316,7 @@ impl Space {
             Some(until) => WaitCause::PoolForgotten { name: name.clone(), until },
             None => WaitCause::pool_taken(name.clone(), wanted, u64::from(count), there),
         };
-        let matching = p.resources.values().take(ITEMS_MAX).map(|slot| &self.resources[*slot]);
+        let matching = p.resources.values().take(ITEMS_MAX).map(|slot| &self.pools[*slot]);
         let matching = matching.filter(|r| match which {
             Which::Any => true,
             Which::Tag(tag) => r.tags.contains(tag),

@@ -52,7 +52,7 @@ impl Space {
         self.queue_by_name.is_empty()
             && self.limit_settings.is_empty()
             && self.limit_by_name.is_empty()
-            && self.pool_by_name.is_empty()
+            && self.pools.by_name().is_empty()
             && self.leases.hold_nothing()
             && self.jobs.hold_nothing()
             && self.schedules.are_none()

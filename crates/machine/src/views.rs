@@ -229,14 +229,14 @@ impl Space {
     }
 
     pub(crate) fn list_pools(&self, p: &Page) -> Listed<PoolView> {
-        let there =
-            behind(&self.pool_by_name, p).filter(|(_, slot)| self.pools[**slot].settings.is_some());
+        let there = behind(self.pools.by_name(), p)
+            .filter(|(_, slot)| self.pools[**slot].settings.is_some());
         page(there.map(|(name, slot)| (name, self.pool_view(*slot))), p)
     }
 
     /// A resource; the engine adds its masked data.
     pub(crate) fn resource_view(&self, resource: LiveResourceId, now: Moment) -> ResourceView {
-        let r = &self.resources[resource];
+        let r = &self.pools[resource];
         let paced = r.state == ResourceState::Available && r.paced_until > now;
         let (state, until, reason) = if paced {
             (ResourceState::Cooling, Some(r.paced_until), Some("rate".to_owned()))
@@ -285,7 +285,7 @@ impl Space {
                 .iter()
                 .map(|held| HeldResource {
                     pool: self.pools[held.pool].name.clone(),
-                    id: self.resources[held.resource].id.clone(),
+                    id: self.pools[held.resource].id.clone(),
                 })
                 .collect();
             let limits: Vec<LimitName> =

@@ -95,7 +95,7 @@ impl Space {
                 .resources
                 .iter()
                 .map(|held| {
-                    let r = &self.resources[held.resource];
+                    let r = &self.pools[held.resource];
                     (self.pools[held.pool].name.clone(), r.id.clone())
                 })
                 .collect(),
@@ -163,7 +163,7 @@ impl Space {
                     HeldNeed::Limit { limit, weight: *weight, cost: *cost, keyed: class == 2 }
                 }
                 Need::Pool { pool, tag, prefer, id, count } => {
-                    let pool = self.pool_for(pool);
+                    let pool = self.pools.named(pool);
                     self.pools[pool].uses += 1;
                     let which = match (id, tag) {
                         (Some(id), _) => Which::Id(id.clone()),
@@ -186,7 +186,7 @@ impl Space {
                 }
                 HeldNeed::Pool { pool, .. } => {
                     self.pools[*pool].uses -= 1;
-                    self.drop_pool_if_idle(*pool);
+                    self.pools.drop_if_idle(*pool);
                 }
             }
         }

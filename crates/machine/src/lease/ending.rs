@@ -386,7 +386,7 @@ impl Space {
             }
         }
         debug_assert!(matches!(
-            self.resources[resource].state,
+            self.pools[resource].state,
             ResourceState::Available | ResourceState::Cooling | ResourceState::Banned
         ));
     }

@@ -246,9 +246,9 @@ impl Space {
                     .iter()
                     .map(|held| LeasedResource {
                         pool: self.pools[held.pool].name.clone(),
-                        id: self.resources[held.resource].id.clone(),
+                        id: self.pools[held.resource].id.clone(),
                         data: Json::null(),
-                        tags: self.resources[held.resource].tags.clone(),
+                        tags: self.pools[held.resource].tags.clone(),
                     })
                     .collect(),
                 limits: lease.limits.iter().map(|l| self.limits[l.limit].name.clone()).collect(),

@@ -232,7 +232,7 @@ impl Space {
             }
             Need::Pool { pool, id, .. } => {
                 let known =
-                    self.pool_by_name.get(pool).filter(|p| self.pools[**p].settings.is_some());
+                    self.pools.by_name().get(pool).filter(|p| self.pools[**p].settings.is_some());
                 let Some(slot) = known else {
                     let no = Refusal::from(NeedRefusal::PoolUnknown { pool: pool.clone() });
                     return Err(no.at("/pool"));

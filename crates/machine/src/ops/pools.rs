@@ -20,7 +20,7 @@ fn resource_not_found(pool: &PoolName, id: &ResourceId) -> Refusal {
 
 impl Space {
     pub(crate) fn pool_named(&self, name: &PoolName) -> Result<PoolId, Refusal> {
-        let pool = self.pool_by_name.get(name).copied();
+        let pool = self.pools.by_name().get(name).copied();
         pool.filter(|pool| self.pools[*pool].settings.is_some()).ok_or_else(|| pool_not_found(name))
     }
 
@@ -39,10 +39,10 @@ impl Space {
     }
 
     pub(crate) fn put_pool(&mut self, put: PutPool, now: Moment) -> (PoolId, bool) {
-        let pool = self.pool_for(&put.pool);
+        let pool = self.pools.named(&put.pool);
         let old = self.pools[pool].settings.replace(put.settings);
         if old != Some(put.settings) {
-            self.out.dirty_pools.insert(pool);
+            self.pools.mark(pool);
             self.pool_happens(&put.pool, EventType::PoolChanged, now);
             self.pool_changed(pool, now);
         }
@@ -75,7 +75,7 @@ impl Space {
         // Its jobs wait with `never_fits` until the pool is back.
         self.pools[pool].settings = None;
         self.forget_pool_row(name);
-        self.out.dirty_pools.remove(&pool);
+        self.pools.unmark(pool);
         self.pools[pool].uses += 1;
         for resource in resources {
             self.remove_resource(resource);
@@ -89,13 +89,13 @@ impl Space {
         if let Some(lane) = self.pools[pool].reservation.as_ref().map(|own| own.lane) {
             self.drop_reservation(lane, now);
         }
-        self.drop_pool_if_idle(pool);
+        self.pools.drop_if_idle(pool);
         Ok(())
     }
 
     /// The pool of a sync or an add; makes it if necessary.
     pub(super) fn pool_made(&mut self, name: &PoolName, now: Moment) -> PoolId {
-        let pool = self.pool_for(name);
+        let pool = self.pools.named(name);
         if self.pools[pool].settings.is_none() {
             self.put_pool(PutPool { pool: name.clone(), settings: PoolSettings::default() }, now);
         }

@@ -13,8 +13,8 @@ use tenure_core::requests::{
     Meant, PatchResource, RestoreResource, SyncResources,
 };
 use tenure_core::sentences::{PoolRefusal, StoredNote};
-use tenure_core::settings::{NewResource, ResourceState, ResourceView, Synced};
-use tenure_core::time::{Moment, Span};
+use tenure_core::settings::{NewResource, ResourceView, Synced};
+use tenure_core::time::Moment;
 
 impl Space {
     pub(crate) fn sync_resources(
@@ -23,7 +23,7 @@ impl Space {
         same_data: &dyn Fn(&DataKey, &tenure_core::secret::Json) -> bool,
         now: Moment,
     ) -> Result<Synced, Refusal> {
-        let old = self.pool_by_name.get(&sync.pool).map(|pool| &self.pools[*pool]);
+        let old = self.pools.by_name().get(&sync.pool).map(|pool| &self.pools[*pool]);
         let version = old.map_or(0, |pool| pool.version);
         if let Some(given) = sync.version
             && given < version
@@ -33,7 +33,7 @@ impl Space {
         }
         let named: hashbrown::HashSet<&ResourceId> = sync.resources.iter().map(|r| &r.id).collect();
         let (there, retires) = old.map_or((0, 0), |pool| {
-            let live = pool.resources.iter().filter(|(_, slot)| !self.resources[**slot].retiring);
+            let live = pool.resources.iter().filter(|(_, slot)| !self.pools[**slot].retiring);
             let ids: Vec<&ResourceId> = live.map(|(id, _)| id).collect();
             (ids.len(), ids.iter().filter(|id| !named.contains(**id)).count())
         });
@@ -62,7 +62,7 @@ impl Space {
             }
         }
         for resource in absent {
-            if self.resources[resource].retiring {
+            if self.pools[resource].retiring {
                 done.retiring += 1;
             } else if self.retire(resource, true, now) {
                 done.retired += 1;
@@ -74,7 +74,7 @@ impl Space {
             self.pools[pool].version = version;
         }
         self.pools[pool].generation += 1;
-        self.out.dirty_pools.insert(pool);
+        self.pools.mark(pool);
         self.pool_happens(&sync.pool, EventType::PoolSynced, now);
         Ok(done)
     }
@@ -110,13 +110,13 @@ impl Space {
     ) -> Upserted {
         let key = (self.name.clone(), self.pools[pool].name.clone(), new.id.clone());
         let Some(slot) = self.pools[pool].resources.get(&new.id).copied() else {
-            let slot = self.add_resource(pool, new.id, new.tags, new.slots);
+            let slot = self.pools.add(pool, new.id, new.tags, new.slots);
             self.take_up(slot, now);
             self.out.rows.data.insert(key, Some(new.data));
             self.refresh_resource(slot, now);
             return Upserted::Added;
         };
-        let r = &self.resources[slot];
+        let r = &self.pools[slot];
         let data_stays = match self.out.rows.data.get(&key) {
             Some(written) => written.as_ref() == Some(&new.data),
             None => same_data(&key, &new.data),
@@ -127,12 +127,12 @@ impl Space {
         if !data_stays {
             self.out.rows.data.insert(key, Some(new.data));
         }
-        self.retag(slot, new.tags);
-        let r = &mut self.resources[slot];
+        self.pools.retag(slot, new.tags);
+        let r = &mut self.pools[slot];
         r.slots = new.slots;
         (r.retiring, r.dropped) = (false, false);
-        self.lose_kept(slot);
-        self.out.dirty_resources.insert(slot);
+        self.pools.lose_kept(slot);
+        self.pools.mark_resource(slot);
         self.refresh_resource(slot, now);
         Upserted::Updated
     }
@@ -140,18 +140,18 @@ impl Space {
     /// Stops grants of a resource; `true` if it is gone, `false` if it goes once it is free. If a sync drops it and a
     /// later one names it, its ban returns; a removal by hand is final.
     fn retire(&mut self, resource: LiveResourceId, by_sync: bool, now: Moment) -> bool {
-        self.resources[resource].dropped = by_sync;
-        if !self.resources[resource].retiring {
+        self.pools[resource].dropped = by_sync;
+        if !self.pools[resource].retiring {
             let about = About::default();
             self.resource_happens(resource, EventType::ResourceRetired, about, now);
         }
-        if self.resources[resource].holders.is_empty() {
+        if self.pools[resource].holders.is_empty() {
             self.drop_resource(resource, now);
             return true;
         }
-        self.resources[resource].retiring = true;
-        self.lose_kept(resource);
-        self.out.dirty_resources.insert(resource);
+        self.pools[resource].retiring = true;
+        self.pools.lose_kept(resource);
+        self.pools.mark_resource(resource);
         self.refresh_resource(resource, now);
         false
     }
@@ -174,13 +174,13 @@ impl Space {
         if patch.tags.is_named() {
             let mut tags = Vec::new();
             patch.tags.apply_or_default(&mut tags);
-            self.retag(slot, tags);
+            self.pools.retag(slot, tags);
         }
-        let mut slots = Some(self.resources[slot].slots);
+        let mut slots = Some(self.pools[slot].slots);
         patch.slots.apply(&mut slots);
-        self.resources[slot].slots = slots.unwrap_or(1);
-        self.lose_kept(slot);
-        self.out.dirty_resources.insert(slot);
+        self.pools[slot].slots = slots.unwrap_or(1);
+        self.pools.lose_kept(slot);
+        self.pools.mark_resource(slot);
         self.refresh_resource(slot, now);
         Ok(slot)
     }
@@ -202,7 +202,7 @@ impl Space {
         now: Moment,
     ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(&ask.pool, &ask.resource)?;
-        self.lose_kept(slot);
+        self.pools.lose_kept(slot);
         self.cool(slot, ask.until.moment(now), Some(StoredNote::CooledByHand.to_string()), now);
         self.refresh_resource(slot, now);
         Ok(slot)
@@ -226,10 +226,10 @@ impl Space {
         now: Moment,
     ) -> Result<LiveResourceId, Refusal> {
         let slot = self.resource_named(pool, id)?;
-        let most = self.pools[self.resources[slot].pool].settings.and_then(|s| s.max_uses);
-        self.set_resource_state(slot, ResourceState::Available, Moment::ZERO, Span::ZERO, None);
+        let most = self.pools[self.pools[slot].pool].settings.and_then(|s| s.max_uses);
+        self.pools.make_available(slot);
         self.resource_happens(slot, EventType::ResourceRestored, About::default(), now);
-        let r = &mut self.resources[slot];
+        let r = &mut self.pools[slot];
         if most.is_some_and(|most| r.uses >= u64::from(most)) {
             r.uses = 0;
         }

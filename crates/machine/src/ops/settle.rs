@@ -175,7 +175,7 @@ impl Space {
         verdict: &ResourceVerdict,
     ) -> Option<LiveResourceId> {
         lease.resources.iter().map(|held| held.resource).find(|slot| {
-            let r = &self.resources[*slot];
+            let r = &self.pools[*slot];
             r.id == verdict.id && self.pools[r.pool].name == verdict.pool
         })
     }

@@ -84,7 +84,7 @@ impl Space {
                     return false;
                 }
                 let usable = |slot: &LiveResourceId| {
-                    let r = &self.resources[*slot];
+                    let r = &self.pools[*slot];
                     r.state == ResourceState::Available && !r.retiring && r.paced_until <= now
                 };
                 match which {

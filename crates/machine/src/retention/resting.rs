@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Dependencies, Leases, Out, Space};
+use crate::state::{CALLERS, Dependencies, Leases, Out, Pools, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -42,7 +42,7 @@ impl Resting {
     /// Restores the namespace from its numbers.
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
         let Resting { used_at, last, pulse, deaf_at, .. } = *self;
-        let Resting { recovered_at, arrival, used, .. } = *self;
+        let Resting { recovered_at, arrival, .. } = *self;
         let Resting { settings_generation, written, .. } = *self;
         Space {
             used_at,
@@ -52,7 +52,7 @@ impl Resting {
             leases: Leases::none_after(self.fence, self.largest_ttl),
             recovered_at,
             arrival,
-            used,
+            pools: Pools::none_after(self.used),
             dependencies: Dependencies::none_after(self.told),
             settings_generation,
             out: Out { written, ..Out::default() },
@@ -86,7 +86,7 @@ impl Space {
             recovered_at: self.recovered_at,
             fence: self.leases.last_fence(),
             arrival: self.arrival,
-            used: self.used,
+            used: self.pools.used(),
             told: self.dependencies.last_told(),
             settings_generation: self.settings_generation,
             written: self.out.written,

@@ -308,7 +308,7 @@ impl Space {
         for limit in std::mem::take(&mut self.out.dirty_limits) {
             self.drain_limit(limit);
         }
-        for resource in std::mem::take(&mut self.out.dirty_resources) {
+        for resource in self.pools.take_changed_resources() {
             self.drain_resource(resource);
         }
         for queue in std::mem::take(&mut self.out.dirty_queues) {
@@ -323,8 +323,8 @@ impl Space {
         }
         self.schedules.pack_all();
         self.drain_flows();
-        for pool in std::mem::take(&mut self.out.dirty_pools) {
-            let Some(p) = self.pools.get(pool) else { continue };
+        for pool in self.pools.take_changed() {
+            let p = &self.pools[pool];
             let name = p.name.clone();
             let row = p.settings.and_then(|settings| {
                 json(&PoolRow { settings, version: p.version, generation: p.generation })
@@ -338,7 +338,7 @@ impl Space {
         for group in std::mem::take(&mut self.out.dirty_turns) {
             self.drain_turn(group);
         }
-        let numbers = (self.leases.last_fence(), self.arrival, self.used);
+        let numbers = (self.leases.last_fence(), self.arrival, self.pools.used());
         if !self.out.rows.is_empty() || self.out.written != Some(numbers) {
             self.out.written = Some(numbers);
             let (fence, arrival, used) = numbers;
@@ -387,7 +387,7 @@ impl Space {
     }
 
     fn drain_resource(&mut self, resource: LiveResourceId) {
-        let Some(r) = self.resources.get(resource) else { return };
+        let r = &self.pools[resource];
         let pool = self.pools[r.pool].name.clone();
         let key = format!("{pool}/{}", r.id);
         let row = ResourceRow {

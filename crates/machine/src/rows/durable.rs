@@ -73,12 +73,12 @@ impl Space {
                 ));
             }
         }
-        for (name, slot) in &self.pool_by_name {
+        for (name, slot) in self.pools.by_name() {
             let p = &self.pools[*slot];
             let Some(settings) = &p.settings else { continue };
             all.push(format!("pool {name} {settings:?} {} {}", p.version, p.generation));
             for (id, slot) in &p.resources {
-                let r = &self.resources[*slot];
+                let r = &self.pools[*slot];
                 let mut holders = r.holders.clone();
                 holders.sort_unstable();
                 all.push(format!(
@@ -87,7 +87,7 @@ impl Space {
                 ));
             }
         }
-        for (name, slot) in &self.pool_by_name {
+        for (name, slot) in self.pools.by_name() {
             let dropped = self.pools[*slot].dropped.iter();
             all.extend(dropped.map(|(id, dropped)| format!("dropped {name} {id} {dropped:?}")));
         }
@@ -116,7 +116,7 @@ impl Space {
         edges.sort();
         all.extend(edges);
         let fence = self.leases.last_fence();
-        all.push(format!("numbers {fence} {} {}", self.arrival, self.used));
+        all.push(format!("numbers {fence} {} {}", self.arrival, self.pools.used()));
         all
     }
 

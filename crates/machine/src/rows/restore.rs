@@ -59,7 +59,7 @@ impl Space {
                 let row: MetaRow = serde_json::from_str(value).ok()?;
                 self.leases.raise_fence(row.fence);
                 self.arrival = row.arrival;
-                self.used = row.used;
+                self.pools.restore_used(row.used);
                 self.last = moment(row.last);
                 self.out.written = Some((row.fence, row.arrival, row.used));
             }
@@ -119,7 +119,7 @@ impl Space {
             }
             Kind::Pool => {
                 let row: PoolRow = serde_json::from_str(value).ok()?;
-                let pool = self.pool_for(&PoolName::known(key).ok()?);
+                let pool = self.pools.named(&PoolName::known(key).ok()?);
                 let p = &mut self.pools[pool];
                 p.settings = Some(row.settings);
                 p.version = row.version;
@@ -209,7 +209,7 @@ impl Space {
     }
 
     fn restore_resource_row(&mut self, row: ResourceRow) {
-        let pool = self.pool_for(&row.pool);
+        let pool = self.pools.named(&row.pool);
         if let Some(dropped_at) = row.dropped_at {
             let dropped = Dropped {
                 state: row.state,
@@ -225,10 +225,10 @@ impl Space {
             self.pools[pool].dropped.insert(row.id, dropped);
             return;
         }
-        let slot = self.add_resource(pool, row.id, row.tags, row.slots);
+        let slot = self.pools.add(pool, row.id, row.tags, row.slots);
         let (until, rest) = (moment(row.until), span(row.rest));
-        self.set_resource_state(slot, row.state, until, rest, row.reason);
-        let r = &mut self.resources[slot];
+        self.pools.set_state(slot, row.state, until, rest, row.reason);
+        let r = &mut self.pools[slot];
         r.uses = row.uses;
         r.used = row.used;
         r.last_used_at = row.last_used_at.map(moment);
@@ -323,7 +323,7 @@ impl Space {
     fn can_hold(&self, lease: &StoredLease) -> bool {
         self.leases.get(lease.fence).is_none()
             && lease.resources.iter().all(|(pool, id)| {
-                let pool = self.pool_by_name.get(pool);
+                let pool = self.pools.by_name().get(pool);
                 pool.is_some_and(|pool| self.pools[*pool].resources.contains_key(id))
             })
     }
@@ -345,13 +345,9 @@ impl Space {
         }
         let mut resources = Vec::with_capacity(stored.resources.len());
         for (pool, id) in stored.resources {
-            let pool = self.pool_for(&pool);
+            let pool = self.pools.named(&pool);
             let resource = self.pools[pool].resources.get(&id).copied()?;
-            let r = &mut self.resources[resource];
-            if r.holders.is_empty() {
-                self.pools[pool].leased += 1;
-            }
-            r.holders.push(fence);
+            self.pools.hold(resource, fence);
             resources.push(HeldRes { pool, resource });
         }
         let lease = LeaseState {
@@ -391,13 +387,9 @@ impl Space {
         self.leases.expire_each_at(|lease| {
             if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) }
         });
-        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
+        let resources: Vec<LiveResourceId> = self.pools.resources().map(|(slot, _)| slot).collect();
         for resource in resources {
-            let r = &mut self.resources[resource];
-            let rate = self.pools[r.pool].settings.and_then(|settings| settings.rate);
-            if let Some(rate) = rate {
-                r.paced_until = crate::scarce::rates::rate_fits_at(&rate, r.tat, 1, now);
-            }
+            self.pools.pace(resource, now);
             self.refresh_resource(resource, now);
         }
         self.schedules.restored(now);
@@ -424,6 +416,8 @@ impl Space {
         let written = self.out.written;
         self.out = crate::state::Out { written, ..Default::default() };
         self.jobs.take_changed();
+        self.pools.take_changed();
+        self.pools.take_changed_resources();
         self.flows.restored();
     }
 }

@@ -29,7 +29,7 @@ fn remembered(r: &Resource, now: Moment) -> Option<Dropped> {
 impl Space {
     /// Removes a free resource from its pool, and remembers it if a sync may name it again.
     pub(crate) fn drop_resource(&mut self, resource: LiveResourceId, now: Moment) {
-        let r = &self.resources[resource];
+        let r = &self.pools[resource];
         let (pool, id) = (r.pool, r.id.clone());
         let dropped = remembered(r, now);
         self.remove_resource(resource);
@@ -43,21 +43,21 @@ impl Space {
 
     /// Restores a resource that is back: its ban, or the remaining time of its rest.
     pub(crate) fn take_up(&mut self, resource: LiveResourceId, now: Moment) {
-        let r = &self.resources[resource];
+        let r = &self.pools[resource];
         let (pool, id) = (r.pool, r.id.clone());
         let Some(dropped) = self.pools[pool].dropped.take(&id) else { return };
         let until = dropped.until.min(now.plus(dropped.rest));
-        let r = &mut self.resources[resource];
+        let r = &mut self.pools[resource];
         (r.uses, r.used, r.last_used_at) = (dropped.uses, dropped.used, dropped.last_used_at);
         r.tat = dropped.tat;
         match dropped.state {
             ResourceState::Banned if dropped.is_remembered(now) => {
                 let (state, reason) = (ResourceState::Banned, dropped.reason);
-                self.set_resource_state(resource, state, Moment::ZERO, Span::ZERO, reason);
+                self.pools.set_state(resource, state, Moment::ZERO, Span::ZERO, reason);
             }
             ResourceState::Cooling if until > now => {
                 let (state, reason) = (ResourceState::Cooling, dropped.reason);
-                self.set_resource_state(resource, state, until, dropped.rest, reason);
+                self.pools.set_state(resource, state, until, dropped.rest, reason);
             }
             _ => {}
         }

@@ -41,7 +41,7 @@ pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
 pub(crate) use limits::{Limit, LimitReservation};
 pub(crate) use needs::{HeldNeed, Which};
-pub(crate) use pools::{Pool, PoolReservation, Resource};
+pub(crate) use pools::{Pool, PoolReservation, Pools, Refreshed, Resource};
 pub(crate) use queues::{GroupTurn, Queue};
 pub(crate) use ranked::Ranked;
 pub(crate) use schedules::{PackedSchedule, Schedule, Schedules};

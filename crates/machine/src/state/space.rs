@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 
 use super::{
     Bundle, CALLERS, Dependencies, Door, DoorId, Entry, Flows, GaugesDue, GroupTurn, Jobs, Lane,
-    LaneId, LaneKey, Leases, Limit, LimitId, LiveResourceId, Pool, PoolId, Queue, QueueId,
-    Reservation, Resource, Schedules, Seq, TurnId, Waiters, Workers,
+    LaneId, LaneKey, Leases, Limit, LimitId, Pools, Queue, QueueId, Reservation, Schedules, Seq,
+    TurnId, Waiters, Workers,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::rows::Rows;
@@ -16,7 +16,7 @@ use crate::state::slots::Slots;
 use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
-use tenure_core::names::{Group, JobId, LimitName, Namespace, PoolName, QueueName};
+use tenure_core::names::{Group, JobId, LimitName, Namespace, QueueName};
 use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
@@ -39,7 +39,6 @@ pub(crate) struct Space {
     pub recovered_at: Moment,
     // Numbers.
     pub arrival: u64,
-    pub used: u64,
     pub jobs: Jobs,
     /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
@@ -71,10 +70,7 @@ pub(crate) struct Space {
     pub limit_timers: Timers<LimitId>,
     /// The order in which gauges are read: by the start of the attempt.
     pub gauges_due: GaugesDue,
-    pub pools: Slots<Pool>,
-    pub pool_by_name: BTreeMap<PoolName, PoolId>,
-    pub resources: Slots<Resource>,
-    pub resource_timers: Timers<LiveResourceId>,
+    pub pools: Pools,
     pub schedules: Schedules,
     pub dependencies: Dependencies,
     pub flows: Flows,
@@ -103,7 +99,6 @@ impl Space {
             recovers_until: None,
             recovered_at: Moment::ZERO,
             arrival: 0,
-            used: 0,
             jobs: Default::default(),
             purge_at: None,
             queues,
@@ -129,9 +124,6 @@ impl Space {
             limit_timers: Default::default(),
             gauges_due: Default::default(),
             pools: Default::default(),
-            pool_by_name: Default::default(),
-            resources: Default::default(),
-            resource_timers: Default::default(),
             schedules: Default::default(),
             dependencies: Default::default(),
             flows: Default::default(),
@@ -152,10 +144,8 @@ pub(crate) struct Out {
     pub deliveries: Vec<Delivery>,
     pub notified: Vec<Notified>,
     pub dirty_limits: BTreeSet<LimitId>,
-    pub dirty_resources: BTreeSet<LiveResourceId>,
     pub dirty_turns: BTreeSet<TurnId>,
     pub dirty_queues: BTreeSet<QueueId>,
-    pub dirty_pools: BTreeSet<PoolId>,
     /// Schedules for which the last tick asks plans.
     pub wanted: Vec<PlanWanted>,
     /// Ends since the engine last looked: the state, and approximate bytes.

@@ -64,7 +64,7 @@ impl Space {
             self.recovers_until.or(self.leases.next_end()),
             self.door_timers.next(),
             self.limit_timers.next(),
-            self.resource_timers.next(),
+            self.pools.next_change(),
             self.queue_pauses.next(),
         ]
         .into_iter()
@@ -163,16 +163,11 @@ impl Space {
         }
         self.waiters.set_back(clock);
         self.cut_reported(clock);
-        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
+        let resources: Vec<LiveResourceId> = self.pools.resources().map(|(slot, _)| slot).collect();
         for resource in resources {
-            let r = &mut self.resources[resource];
+            let r = &mut self.pools[resource];
             r.until = r.until.min(clock.plus(r.rest));
-            let rate = self.pools[r.pool].settings.and_then(|s| s.rate);
-            if let Some(rate) = rate {
-                r.tat = r.tat.min(clock.plus(crate::scarce::rates::tokens(&rate, rate.burst)));
-                r.paced_until = crate::scarce::rates::rate_fits_at(&rate, r.tat, 1, clock);
-            }
-            self.out.dirty_resources.insert(resource);
+            self.pools.pace_again(resource, clock);
             self.refresh_resource(resource, clock);
         }
         self.schedules.set_back(clock);
@@ -288,8 +283,8 @@ impl Space {
             self.tick_limit(limit, now);
         }
         for _ in 0..TICK_MAX {
-            let Some((_, resource)) = self.resource_timers.take_due(now) else { break };
-            self.tick_resource(resource, now);
+            let Some(resource) = self.pools.tick(now) else { break };
+            self.refresh_resource(resource, now);
         }
         for _ in 0..TICK_MAX {
             let Some((_, door)) = self.door_timers.take_due(now) else { break };

@@ -99,7 +99,7 @@ impl World {
                 }
             }
             for held in &lease.resources {
-                let r = &space.resources[held.resource];
+                let r = &space.pools[held.resource];
                 if r.holders.len() > r.slots as usize {
                     return Err(format!("{} holders of \"{}\"", r.holders.len(), r.id));
                 }

@@ -88,7 +88,7 @@ impl Space {
                 }
                 DoorKey::Pool(pool, which) => {
                     self.pools[pool].doors.remove(&which);
-                    self.drop_pool_if_idle(pool);
+                    self.pools.drop_if_idle(pool);
                 }
             }
         }

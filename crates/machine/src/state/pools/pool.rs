@@ -1,8 +1,8 @@
-//! Pools and their resources, and the sets of free ones. The data of a resource is never here: it is in a row.
+//! A pool, a resource, and the reservation of one. Data without actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DoorId, DroppedResources, LaneId, LiveResourceId, PoolId, Which};
+use crate::state::{DoorId, DroppedResources, LaneId, LiveResourceId, PoolId, Which};
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::{PoolSettings, ResourceState};
