@@ -156,7 +156,9 @@ impl Space {
             let name = self.door_name(&d.key);
             let of = name.clone();
             let why = match &d.key {
-                DoorKey::Limit(limit) if self.setting_of(&self.limits[*limit].name).is_none() => {
+                DoorKey::Limit(limit)
+                    if self.limits.setting_of(&self.limits[*limit].name).is_none() =>
+                {
                     WaitCause::LimitUnset { name: of }
                 }
                 DoorKey::Limit(_) => WaitCause::NeverFits { name: of },
@@ -191,7 +193,7 @@ impl Space {
     ) -> Vec<Reason> {
         let l = &self.limits[limit];
         let name = l.name.to_string();
-        let Some((settings, _)) = self.setting_of(&l.name) else { return Vec::new() };
+        let Some((settings, _)) = self.limits.setting_of(&l.name) else { return Vec::new() };
         let used = l.in_use + l.resting_sum;
         let base = |why: WaitCause| Reason {
             name: Some(name.clone()),

@@ -50,8 +50,7 @@ impl Space {
     /// True if it is like one that was never used, except for its numbers.
     pub(crate) fn holds_nothing(&self) -> bool {
         self.queue_by_name.is_empty()
-            && self.limit_settings.is_empty()
-            && self.limit_by_name.is_empty()
+            && self.limits.are_none()
             && self.pools.by_name().is_empty()
             && self.leases.hold_nothing()
             && self.jobs.hold_nothing()

@@ -134,13 +134,13 @@ impl Space {
     // ---- Limits ----
 
     pub(crate) fn limit_view(&self, name: &LimitName, line: bool, now: Moment) -> LimitView {
-        let own = self.limit_settings.get(name);
+        let own = self.limits.settings().get(name);
         let (settings, template) = match (own, name.is_template()) {
             (Some(own), _) => (*own, None),
-            (None, true) if name.family() == "lock" => (crate::scarce::limits::LOCK, None),
-            (None, _) => self.setting_of(name).unwrap_or_default(),
+            (None, true) if name.family() == "lock" => (crate::state::LOCK, None),
+            (None, _) => self.limits.setting_of(name).unwrap_or_default(),
         };
-        let state = self.limit_by_name.get(name).map(|slot| (*slot, &self.limits[*slot]));
+        let state = self.limits.by_name().get(name).map(|slot| (*slot, &self.limits[*slot]));
         let in_use = state.map_or(0, |(_, l)| l.in_use + l.resting_sum);
         let external = state.map_or(0, |(_, l)| u64::from(l.external));
         let cap = settings.concurrency.map(u64::from);
@@ -195,8 +195,8 @@ impl Space {
         let lock = LimitName::parse("lock:*").ok();
         let lock =
             lock.as_ref().filter(|lock| p.cursor.as_deref().is_none_or(|c| lock.as_str() > c));
-        let set = behind(&self.limit_settings, p).map(|(name, _)| name);
-        let used = behind(&self.limit_by_name, p).filter_map(|(name, slot)| {
+        let set = behind(self.limits.settings(), p).map(|(name, _)| name);
+        let used = behind(self.limits.by_name(), p).filter_map(|(name, slot)| {
             let l = &self.limits[*slot];
             let used = l.in_use > 0
                 || l.resting_sum > 0

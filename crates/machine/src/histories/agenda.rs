@@ -63,7 +63,7 @@ impl Many {
         job.id = JobId::parse(&format!("j{}", self.calls)).ok();
         job.when = When::In(Span::from_ms(self.chance.below(3) * 700));
         let limits =
-            self.machine.spaces.get(namespace).map_or(0, |space| space.limit_settings.len());
+            self.machine.spaces.get(namespace).map_or(0, |space| space.limits.settings().len());
         if limits > 0 {
             job.needs = Some(vec![Need::Limit { limit: limit(), weight: 1, cost: 1 }]);
         }

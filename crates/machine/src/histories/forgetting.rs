@@ -378,7 +378,7 @@ fn names_of_queues_that_were_used_once_leave_nothing_behind() {
     let names: Vec<&str> = space.queue_by_name.keys().map(QueueName::as_str).collect();
     assert_eq!(names, ["waits"]);
     // The queue of lock waiters has no name.
-    assert_eq!((space.queues.iter().count(), space.limit_by_name.len()), (2, 1));
+    assert_eq!((space.queues.iter().count(), space.limits.by_name().len()), (2, 1));
     assert!(space.workers.known().is_empty() && space.queue_ends.len() == 1);
     let rows = [Kind::Queue, Kind::Turn, Kind::Limit].map(|kind| world.store.count(kind));
     assert_eq!(rows, [1, 0, 0]);

@@ -278,7 +278,7 @@ impl Outside {
             self.apply(Command::TakeReading(claim.answered(result)));
         }
         let space = &self.machine.spaces[&Namespace::main()];
-        let known = space.limits[space.limit_by_name[&limit()]].gauge.as_ref().expect("a gauge");
+        let known = space.limits[space.limits.by_name()[&limit()]].gauge.as_ref().expect("a gauge");
         self.read_at = known.reading.map_or(Moment::ZERO, |reading| reading.asked_at);
         self.failed_at = known.failure.as_ref().map(|failure| failure.at);
     }

@@ -158,7 +158,7 @@ impl Space {
             .into_iter()
             .map(|(class, _, need)| match need {
                 Need::Limit { limit, weight, cost } => {
-                    let limit = self.limit_for(limit);
+                    let limit = self.limits.named(limit);
                     self.limits[limit].uses += 1;
                     HeldNeed::Limit { limit, weight: *weight, cost: *cost, keyed: class == 2 }
                 }

@@ -73,7 +73,7 @@ impl Space {
         }
         let Some(limit) = q.limit else { return true };
         self.clear_out(Entry::Queue(queue));
-        if self.setting(limit).is_none() {
+        if self.limits.setting(limit).is_none() {
             return true;
         }
         match self.limit_fit(limit, 1, 1, None, now) {
@@ -159,7 +159,7 @@ impl Space {
         let mut limits = Vec::with_capacity(key.needs.len());
         let mut resources = Vec::new();
         if let Some(own) = self.queues[key.queue].limit
-            && self.setting(own).is_some()
+            && self.limits.setting(own).is_some()
             && !key
                 .needs
                 .iter()
@@ -320,7 +320,7 @@ impl Space {
             self.use_queue(queue, now);
             return queue;
         }
-        let limit = name.limit().map(|limit| self.limit_for(&limit));
+        let limit = name.limit().map(|limit| self.limits.named(&limit));
         if let Some(limit) = limit {
             self.limits[limit].uses += 1;
         }

@@ -68,7 +68,9 @@ impl Space {
     fn holds_exclusive(&self, fence: Fence) -> bool {
         self.leases.get(fence).is_some_and(|lease| {
             let is_capped = |held: &HeldLimit| {
-                self.setting_now(held.limit).is_some_and(|settings| settings.concurrency.is_some())
+                self.limits
+                    .setting_now(held.limit)
+                    .is_some_and(|settings| settings.concurrency.is_some())
             };
             !lease.resources.is_empty() || lease.limits.iter().any(is_capped)
         })
@@ -159,6 +161,7 @@ impl Space {
     fn check_tokens(&self, ask: &Lease, needs: &[Need]) -> Result<(), Refusal> {
         let is_rate = |need: &Need| match need {
             Need::Limit { limit, .. } => self
+                .limits
                 .setting_of(limit)
                 .is_some_and(|(s, _)| s.rate.is_some() && s.concurrency.is_none()),
             Need::Pool { .. } => false,
@@ -209,7 +212,7 @@ impl Space {
     fn check_need(&self, need: &Need) -> Result<(), Refusal> {
         match need {
             Need::Limit { limit, weight, cost } => {
-                let Some((settings, _)) = self.setting_of(limit) else {
+                let Some((settings, _)) = self.limits.setting_of(limit) else {
                     let no = Refusal::from(NeedRefusal::limit_unknown(limit.clone()));
                     return Err(no.at("/limit"));
                 };

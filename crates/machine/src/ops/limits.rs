@@ -23,10 +23,10 @@ pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
 impl Space {
     /// True for a limit with a setting of its own or a template's, or in use.
     pub(crate) fn limit_is_known(&self, name: &LimitName) -> bool {
-        self.setting_of(name).is_some()
+        self.limits.setting_of(name).is_some()
             || name.is_template()
-                && (self.limit_settings.contains_key(name) || name.family() == "lock")
-            || self.limit_by_name.get(name).is_some_and(|limit| {
+                && (self.limits.settings().contains_key(name) || name.family() == "lock")
+            || self.limits.by_name().get(name).is_some_and(|limit| {
                 let l = &self.limits[*limit];
                 l.in_use > 0 || l.external > 0
             })
@@ -38,17 +38,17 @@ impl Space {
 
     /// The gauge of a limit, if it has one.
     pub(crate) fn gauge_of(&self, name: &LimitName) -> Option<&Gauge> {
-        let limit = self.limit_by_name.get(name)?;
+        let limit = self.limits.by_name().get(name)?;
         Some(&self.limits[*limit].gauge.as_ref()?.gauge)
     }
 
     pub(crate) fn put_limit(&mut self, put: PutLimit, now: Moment) -> Result<bool, Refusal> {
         put.check()?;
         let PutLimit { limit: name, settings, gauge } = put;
-        let old = self.limit_settings.insert(name.clone(), settings);
+        let old = self.limits.set(name.clone(), settings);
         let regauged = self.gauge_of(&name) != gauge.as_deref();
         if regauged {
-            let limit = self.limit_for(&name);
+            let limit = self.limits.named(&name);
             self.set_gauge(limit, gauge, now);
         }
         if regauged || old != Some(settings) {
@@ -56,7 +56,7 @@ impl Space {
             self.limit_happens(&name, EventType::LimitChanged, About::default(), now);
             self.setting_changed(&name, now);
         }
-        if let Some(limit) = self.limit_by_name.get(&name).copied().filter(|_| regauged) {
+        if let Some(limit) = self.limits.by_name().get(&name).copied().filter(|_| regauged) {
             self.drop_limit_if_idle(limit);
         }
         let built_in = name.as_str() == "lock:*";
@@ -66,9 +66,9 @@ impl Space {
     /// Changes a limit that is set. A limit under a template has no setting to change: its own would replace the whole
     /// template, and a change names only some fields.
     pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
-        let mut settings = match self.limit_settings.get(&patch.limit) {
+        let mut settings = match self.limits.settings().get(&patch.limit) {
             Some(settings) => *settings,
-            None if patch.limit.as_str() == "lock:*" => crate::scarce::limits::LOCK,
+            None if patch.limit.as_str() == "lock:*" => crate::state::LOCK,
             None => return Err(limit_not_found(&patch.limit)),
         };
         patch.concurrency.apply(&mut settings.concurrency);
@@ -84,11 +84,11 @@ impl Space {
         if name.as_str() == "lock:*" {
             return Err(LimitRefusal::LockTemplateStays.into());
         }
-        let limit = self.limit_by_name.get(name).copied();
-        let was_set = self.limit_settings.remove(name).is_some();
+        let limit = self.limits.by_name().get(name).copied();
+        let was_set = self.limits.unset(name).is_some();
         if let Some(limit) = limit {
             self.limits[limit].touched_at = now;
-            self.out.dirty_limits.insert(limit);
+            self.limits.mark(limit);
         }
         if was_set || limit.is_some_and(|limit| self.limits[limit].external > 0) {
             self.limit_happens(name, EventType::LimitDeleted, About::default(), now);
@@ -110,7 +110,7 @@ impl Space {
         };
         let l = &mut self.limits[limit];
         (l.external, l.external_until) = (0, None);
-        self.arm_limit(limit);
+        self.limits.arm(limit, self.last);
         self.limit_due(limit);
         self.drop_limit_if_idle(limit);
         Ok(())
@@ -131,7 +131,7 @@ impl Space {
 
     /// Pauses the limit until a time; the later of two ends holds.
     pub(crate) fn pause_limit_until(&mut self, name: &LimitName, until: Moment, now: Moment) {
-        let limit = self.limit_for(name);
+        let limit = self.limits.named(name);
         let l = &mut self.limits[limit];
         let until = l.paused_until.map_or(until, |old| old.max(until));
         l.paused_until = (until > now).then_some(until);
@@ -141,8 +141,8 @@ impl Space {
             let about = About { until, ..About::default() };
             self.limit_happens(name, EventType::LimitPaused, about, now);
         }
-        self.out.dirty_limits.insert(limit);
-        self.arm_limit(limit);
+        self.limits.mark(limit);
+        self.limits.arm(limit, self.last);
         self.recheck_reservations_of(limit, now);
     }
 
@@ -150,12 +150,12 @@ impl Space {
         if name.is_template() || !self.limit_is_known(name) {
             return Err(limit_not_found(name));
         }
-        if let Some(limit) = self.limit_by_name.get(name).copied() {
+        if let Some(limit) = self.limits.by_name().get(name).copied() {
             if self.limits[limit].paused_until.take().is_some_and(|until| until > now) {
                 self.limit_happens(name, EventType::LimitResumed, About::default(), now);
             }
-            self.out.dirty_limits.insert(limit);
-            self.arm_limit(limit);
+            self.limits.mark(limit);
+            self.limits.arm(limit, self.last);
             self.limit_due(limit);
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Space {
         if self.gauge_of(&seen.limit).is_some() {
             return Err(LimitRefusal::Gauged { limit: seen.limit }.into());
         }
-        let limit = self.limit_for(&seen.limit);
+        let limit = self.limits.named(&seen.limit);
         let l = &mut self.limits[limit];
         l.external = seen.external;
         l.touched_at = now;
@@ -179,8 +179,8 @@ impl Space {
             ..About::default()
         };
         self.limit_happens(&seen.limit, EventType::LimitObserved, about, now);
-        self.out.dirty_limits.insert(limit);
-        self.arm_limit(limit);
+        self.limits.mark(limit);
+        self.limits.arm(limit, self.last);
         self.limit_due(limit);
         Ok(())
     }

@@ -158,7 +158,7 @@ impl Space {
         }
         for (n, verdict) in item.limits.iter().enumerate() {
             let held = lease.limits.iter().any(|h| self.limits[h.limit].name == verdict.limit);
-            let known = self.setting_of(&verdict.limit).is_some();
+            let known = self.limits.setting_of(&verdict.limit).is_some();
             if !(held || known && verdict.spent.is_none()) {
                 let no = Refusal::from(LeaseRefusal::LimitNotHeld { limit: verdict.limit.clone() });
                 return Err(no.at(format!("/limits/{n}/limit")));

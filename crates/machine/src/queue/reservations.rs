@@ -63,7 +63,7 @@ impl Space {
         l.key.needs.iter().all(|need| match need {
             HeldNeed::Limit { limit, weight, cost, .. } => {
                 let name = &self.limits[*limit].name;
-                let Some((settings, _)) = self.setting_of(name) else { return false };
+                let Some((settings, _)) = self.limits.setting_of(name) else { return false };
                 let l = &self.limits[*limit];
                 // A gauge that is being read, or is unreadable, also closes its limit by time.
                 let readable = l.gauge.as_ref().is_none_or(|gauge| gauge.may_be_used(now));

@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Dependencies, Leases, Out, Pools, Space};
+use crate::state::{CALLERS, Dependencies, Leases, Limits, Out, Pools, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -43,7 +43,7 @@ impl Resting {
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
         let Resting { used_at, last, pulse, deaf_at, .. } = *self;
         let Resting { recovered_at, arrival, .. } = *self;
-        let Resting { settings_generation, written, .. } = *self;
+        let Resting { written, .. } = *self;
         Space {
             used_at,
             last,
@@ -54,7 +54,7 @@ impl Resting {
             arrival,
             pools: Pools::none_after(self.used),
             dependencies: Dependencies::none_after(self.told),
-            settings_generation,
+            limits: Limits::none_after(self.settings_generation),
             out: Out { written, ..Out::default() },
             ..Space::new(name.clone(), patience)
         }
@@ -68,7 +68,7 @@ impl Space {
             && self.next_due() == self.ends_at()
             && self.queues.len() == 1
             && self.groups.len() + self.bundles.len() == 0
-            && self.lanes.len() + self.doors.len() + self.limits.len() == 0
+            && self.lanes.len() + self.doors.len() == 0
             && self.dependencies.no_job_is_followed()
             && self.recovers_until.is_none()
             && self.behind.is_none()
@@ -88,7 +88,7 @@ impl Space {
             arrival: self.arrival,
             used: self.pools.used(),
             told: self.dependencies.last_told(),
-            settings_generation: self.settings_generation,
+            settings_generation: self.limits.generation(),
             written: self.out.written,
         })
     }

@@ -199,7 +199,7 @@ impl Space {
 
     /// Writes the row of a limit's setting.
     pub(crate) fn limit_setting_row(&mut self, name: &LimitName) {
-        let row = self.limit_settings.get(name).and_then(|settings| {
+        let row = self.limits.settings().get(name).and_then(|settings| {
             json(&SettingRow {
                 settings: *settings,
                 gauge: self.gauge_of(name).cloned().map(Box::new),
@@ -305,7 +305,7 @@ impl Space {
         for slot in self.jobs.take_changed() {
             self.drain_job(slot);
         }
-        for limit in std::mem::take(&mut self.out.dirty_limits) {
+        for limit in self.limits.take_changed() {
             self.drain_limit(limit);
         }
         for resource in self.pools.take_changed_resources() {
@@ -363,7 +363,7 @@ impl Space {
     }
 
     fn drain_limit(&mut self, limit: LimitId) {
-        let Some(l) = self.limits.get(limit) else { return };
+        let l = &self.limits[limit];
         let name = l.name.clone();
         let idle = l.tat <= self.last
             && l.paused_until.is_none()

@@ -28,10 +28,10 @@ impl Space {
             let (fence, seq) = (lease.fence, lease.seq);
             all.push(format!("lease {fence} {seq:?} {:?}", self.stored_lease(fence)));
         }
-        for (name, settings) in &self.limit_settings {
+        for (name, settings) in self.limits.settings() {
             all.push(format!("setting {name} {settings:?}"));
         }
-        for (name, slot) in &self.limit_by_name {
+        for (name, slot) in self.limits.by_name() {
             let l = &self.limits[*slot];
             if let Some(g) = &l.gauge {
                 let claimed_at = g.claim.as_ref().map(|claim| claim.asked_at);

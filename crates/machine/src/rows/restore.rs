@@ -88,15 +88,15 @@ impl Space {
                 let row: SettingRow = serde_json::from_str(value).ok()?;
                 let name = LimitName::known(key).ok()?;
                 if let Some(gauge) = row.gauge {
-                    let limit = self.limit_for(&name);
+                    let limit = self.limits.named(&name);
                     self.limits[limit].gauge = Some(Box::new(GaugeState::new(gauge)));
                 }
-                self.limit_settings.insert(name, row.settings);
-                self.settings_generation += 1;
+                self.limits.set(name, row.settings);
+                self.limits.setting_changed();
             }
             Kind::Limit => {
                 let row: LimitRow = serde_json::from_str(value).ok()?;
-                let limit = self.limit_for(&LimitName::known(key).ok()?);
+                let limit = self.limits.named(&LimitName::known(key).ok()?);
                 let last = self.last;
                 let l = &mut self.limits[limit];
                 l.touched_at = if row.touched_at == 0 { last } else { moment(row.touched_at) };
@@ -115,7 +115,7 @@ impl Space {
                     *state = row.read(state.gauge.clone());
                     l.resting_sum += state.rests.iter().map(|r| u64::from(r.weight)).sum::<u64>();
                 }
-                self.arm_limit(limit);
+                self.limits.arm(limit, self.last);
             }
             Kind::Pool => {
                 let row: PoolRow = serde_json::from_str(value).ok()?;
@@ -337,7 +337,7 @@ impl Space {
         let fence = stored.fence;
         let mut limits = Vec::with_capacity(stored.limits.len());
         for (name, weight, cost) in stored.limits {
-            let limit = self.limit_for(&name);
+            let limit = self.limits.named(&name);
             let l = &mut self.limits[limit];
             l.in_use += u64::from(weight);
             l.holders.insert(fence);
@@ -397,7 +397,7 @@ impl Space {
         let gauged: Vec<_> = gauged.map(|(slot, _)| slot).collect();
         for limit in gauged {
             self.order_gauge(limit, now);
-            self.arm_limit(limit);
+            self.limits.arm(limit, self.last);
         }
         self.restored_kin(now);
         self.restored_turns();
@@ -416,6 +416,7 @@ impl Space {
         let written = self.out.written;
         self.out = crate::state::Out { written, ..Default::default() };
         self.jobs.take_changed();
+        self.limits.take_changed();
         self.pools.take_changed();
         self.pools.take_changed_resources();
         self.flows.restored();

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use tenure_core::gauge::{Gauge, GaugeReading, OnStale};
 use tenure_core::time::{Moment, Span};
 
-use tenure_core::bounds::{GAUGE_ATTEMPT_US, GAUGE_CLAIM_US_MIN, GAUGE_FAILURES_MAX};
-
-use super::LimitId;
 use crate::mutant::{Mutant, forgets};
 use crate::scarce::gauges::own_runs::OwnRuns;
+use tenure_core::bounds::{GAUGE_ATTEMPT_US, GAUGE_CLAIM_US_MIN, GAUGE_FAILURES_MAX};
 
 /// A reading that succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +86,7 @@ pub(crate) struct GaugeState {
     pub number: u64,
     /// The time at which the last attempt was claimed, or should have been.
     pub asked_at: Option<Moment>,
-    /// The start of the next attempt, or of an unclaimed one; its place in `gauges_due`.
+    /// The start of the next attempt, or of an unclaimed one; its place among the attempts.
     pub due: Option<Moment>,
     /// Ordered by the ends of the leases.
     pub rests: Vec<GaugeRest>,
@@ -205,6 +203,3 @@ impl GaugeState {
         })
     }
 }
-
-/// The due times of attempts at gauges, with their limits.
-pub(crate) type GaugesDue = std::collections::BTreeSet<(Moment, LimitId)>;

@@ -33,13 +33,13 @@ pub(crate) use dependencies::{
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use dropped::{Dropped, DroppedResources};
 pub(crate) use flows::{Flow, Flows};
-pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
+pub(crate) use gauges::{GaugeRest, GaugeState, GoodReading, OpenClaim, ReadingFailure};
 pub(crate) use jobs::{
     Job, JobKey, Jobs, KeyHolder, Origin, PastSettle, Replacing, Report, Shape, Stand,
 };
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
-pub(crate) use limits::{Limit, LimitReservation};
+pub(crate) use limits::{LOCK, Limit, LimitReservation, Limits};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use pools::{Pool, PoolReservation, Pools, Refreshed, Resource};
 pub(crate) use queues::{GroupTurn, Queue};

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hashbrown::HashMap;
 
 use super::{
-    Bundle, CALLERS, Dependencies, Door, DoorId, Entry, Flows, GaugesDue, GroupTurn, Jobs, Lane,
-    LaneId, LaneKey, Leases, Limit, LimitId, Pools, Queue, QueueId, Reservation, Schedules, Seq,
-    TurnId, Waiters, Workers,
+    Bundle, CALLERS, Dependencies, Door, DoorId, Entry, Flows, GroupTurn, Jobs, Lane, LaneId,
+    LaneKey, Leases, Limits, Pools, Queue, QueueId, Reservation, Schedules, Seq, TurnId, Waiters,
+    Workers,
 };
 use crate::facts::{Delivery, Fact, Notified};
 use crate::rows::Rows;
@@ -18,7 +18,6 @@ use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
 use tenure_core::names::{Group, JobId, LimitName, Namespace, QueueName};
 use tenure_core::schedule::PlanWanted;
-use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
 /// The whole state of one namespace.
@@ -63,13 +62,7 @@ pub(crate) struct Space {
     pub impatient: BTreeSet<(Moment, Entry)>,
     pub reservations: BTreeMap<LaneId, Reservation>,
     // Scarce things.
-    pub limit_settings: BTreeMap<LimitName, LimitSettings>,
-    pub settings_generation: u64,
-    pub limits: Slots<Limit>,
-    pub limit_by_name: BTreeMap<LimitName, LimitId>,
-    pub limit_timers: Timers<LimitId>,
-    /// The order in which gauges are read: by the start of the attempt.
-    pub gauges_due: GaugesDue,
+    pub limits: Limits,
     pub pools: Pools,
     pub schedules: Schedules,
     pub dependencies: Dependencies,
@@ -117,12 +110,7 @@ impl Space {
             queues_to_serve: Default::default(),
             impatient: Default::default(),
             reservations: Default::default(),
-            limit_settings: Default::default(),
-            settings_generation: 0,
             limits: Default::default(),
-            limit_by_name: Default::default(),
-            limit_timers: Default::default(),
-            gauges_due: Default::default(),
             pools: Default::default(),
             schedules: Default::default(),
             dependencies: Default::default(),
@@ -143,7 +131,6 @@ pub(crate) struct Out {
     pub facts: Vec<Fact>,
     pub deliveries: Vec<Delivery>,
     pub notified: Vec<Notified>,
-    pub dirty_limits: BTreeSet<LimitId>,
     pub dirty_turns: BTreeSet<TurnId>,
     pub dirty_queues: BTreeSet<QueueId>,
     /// Schedules for which the last tick asks plans.

@@ -63,7 +63,7 @@ impl Space {
             // No lease ends by time during a recovery.
             self.recovers_until.or(self.leases.next_end()),
             self.door_timers.next(),
-            self.limit_timers.next(),
+            self.limits.next_change(),
             self.pools.next_change(),
             self.queue_pauses.next(),
         ]
@@ -150,15 +150,15 @@ impl Space {
         self.jobs.set_back(clock);
         let limits: Vec<LimitId> = self.limits.iter().map(|(slot, _)| slot).collect();
         for limit in limits {
-            let settings = self.setting(limit).unwrap_or_default();
+            let settings = self.limits.setting(limit).unwrap_or_default();
             let l = &mut self.limits[limit];
             if let Some(rate) = &settings.rate {
                 l.tat = l.tat.min(clock.plus(crate::scarce::rates::tokens(rate, rate.burst)));
             }
             self.cut_rests(limit, clock);
             self.set_gauge_back(limit, clock);
-            self.out.dirty_limits.insert(limit);
-            self.arm_limit(limit);
+            self.limits.mark(limit);
+            self.limits.arm(limit, self.last);
             self.limit_due(limit);
         }
         self.waiters.set_back(clock);
@@ -279,7 +279,7 @@ impl Space {
 
     fn tick_doors(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
-            let Some((_, limit)) = self.limit_timers.take_due(now) else { break };
+            let Some(limit) = self.limits.tick(now) else { break };
             self.tick_limit(limit, now);
         }
         for _ in 0..TICK_MAX {

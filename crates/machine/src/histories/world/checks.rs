@@ -81,7 +81,7 @@ impl World {
             let Some(lease) = space.leases.get(*fence) else { continue };
             for held in &lease.limits {
                 let l = &space.limits[held.limit];
-                let Some((settings, _)) = space.setting_of(&l.name) else {
+                let Some((settings, _)) = space.limits.setting_of(&l.name) else {
                     return Err(format!("granted \"{}\", which is not set", l.name));
                 };
                 let used = l.in_use + l.resting_sum + u64::from(l.external);

@@ -180,7 +180,7 @@ impl World {
 
     fn rate_of(&self, name: &str) -> Option<Rate> {
         let space = self.machine.spaces.get(&self.namespace)?;
-        space.setting_of(&LimitName::parse(name).ok()?)?.0.rate
+        space.limits.setting_of(&LimitName::parse(name).ok()?)?.0.rate
     }
 
     fn job(&self, n: u8) -> Option<JobRef> {

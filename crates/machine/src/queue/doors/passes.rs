@@ -55,7 +55,7 @@ impl Space {
         let Some(lane) = self.entry_lane(entry) else {
             return match key {
                 // Its own limit is no longer set: the queue is open.
-                DoorKey::Limit(limit) if !self.is_set(*limit) => Fit::Yes,
+                DoorKey::Limit(limit) if !self.limits.is_set(*limit) => Fit::Yes,
                 DoorKey::Limit(limit) => self.limit_fit(*limit, 1, 1, None, now),
                 DoorKey::Pool(..) => Fit::Yes,
             };

@@ -33,11 +33,8 @@ impl Space {
             return;
         }
         let (mut rests, mut number) = (Vec::new(), 0);
-        if let Some(old) = l.gauge.take() {
+        if let Some(old) = self.limits.take_gauge(limit) {
             (rests, number) = (old.rests, old.number);
-            if let Some(due) = old.due {
-                self.gauges_due.remove(&(due, limit));
-            }
         }
         // Observations and readings of another gauge no longer count.
         let counts_from = gauge.as_ref().map(|gauge| self.readings_count_from(gauge));
@@ -90,21 +87,13 @@ impl Space {
         if next == old {
             return;
         }
-        if let Some(old) = old {
-            self.gauges_due.remove(&(old, limit));
-        }
-        if let Some(next) = next {
-            self.gauges_due.insert((next, limit));
-        }
-        if let Some(g) = &mut self.limits[limit].gauge {
-            g.due = next;
-        }
-        self.arm_limit(limit);
+        self.limits.set_attempt(limit, next);
+        self.limits.arm(limit, self.last);
     }
 
     /// The earliest time at which a reading process has a gauge to claim.
     pub(crate) fn next_gauge(&self) -> Option<Moment> {
-        self.gauges_due.first().map(|(at, _)| *at)
+        self.limits.next_attempt()
     }
 
     /// Claims the due gauges for a reading process. `others` read too: a process that failed leaves a gauge to those
@@ -115,8 +104,7 @@ impl Space {
         others: &[String],
         now: Moment,
     ) -> Vec<GaugeClaim> {
-        let due = self.gauges_due.iter().take_while(|(at, _)| *at <= now);
-        let due: Vec<LimitId> = due.map(|(_, limit)| *limit).collect();
+        let due: Vec<LimitId> = self.limits.attempts_due(now).collect();
         let mut claims = Vec::new();
         for limit in due {
             if claims.len() == GAUGE_CLAIMS_MAX {
@@ -142,9 +130,9 @@ impl Space {
                 asked_at: now,
                 gauge: g.gauge.clone(),
             });
-            self.out.dirty_limits.insert(limit);
+            self.limits.mark(limit);
             self.order_gauge(limit, now);
-            self.arm_limit(limit);
+            self.limits.arm(limit, self.last);
         }
         claims
     }
@@ -154,7 +142,7 @@ impl Space {
     /// Accepts the answer to a claim; silently drops one whose claim is over.
     pub(crate) fn take_reading(&mut self, reading: Reading, now: Moment) {
         let Reading { limit, number, asked_at, result } = reading;
-        let Some(limit) = self.limit_by_name.get(&limit).copied() else { return };
+        let Some(limit) = self.limits.by_name().get(&limit).copied() else { return };
         let Some(g) = &mut self.limits[limit].gauge else { return };
         let answers = |claim: &OpenClaim| claim.asked_at == asked_at && number == g.number;
         let Some(claim) = g.claim.take_if(|claim| answers(claim)) else { return };
@@ -281,9 +269,9 @@ impl Space {
 
     /// The consequences of any change of a gauge's state.
     fn gauge_changed(&mut self, limit: LimitId, now: Moment) {
-        self.out.dirty_limits.insert(limit);
+        self.limits.mark(limit);
         self.order_gauge(limit, now);
-        self.arm_limit(limit);
+        self.limits.arm(limit, self.last);
         self.recheck_reservations_of(limit, now);
         self.limit_due(limit);
     }
@@ -300,10 +288,7 @@ impl Space {
                     self.gauge_failed(limit, Some(&claim.reader), claim.asked_at, why, now);
                 }
                 (None, Some(began)) if self.is_wanted(limit) => {
-                    self.gauges_due.remove(&(began, limit));
-                    if let Some(g) = &mut self.limits[limit].gauge {
-                        g.due = None;
-                    }
+                    self.limits.set_attempt(limit, None);
                     let why = StoredNote::GaugeUnclaimed.to_string();
                     self.gauge_failed(limit, None, began, why, now);
                 }
@@ -319,8 +304,8 @@ impl Space {
 
     /// The clock was set back: moves all later times of requests, failures and ends to now.
     pub(crate) fn set_gauge_back(&mut self, limit: LimitId, clock: Moment) {
+        self.limits.set_attempt(limit, None);
         let Some(g) = &mut self.limits[limit].gauge else { return };
-        let due = g.due.take();
         if let Some(claim) = &mut g.claim {
             claim.asked_at = claim.asked_at.min(clock);
         }
@@ -340,9 +325,6 @@ impl Space {
         for bad in g.bad_readers.values_mut() {
             let most = clock.plus(Span::from_us(GAUGE_PASSED_OVER_US));
             bad.passed_over_until = bad.passed_over_until.min(most);
-        }
-        if let Some(due) = due {
-            self.gauges_due.remove(&(due, limit));
         }
         self.order_gauge(limit, clock);
     }
@@ -367,9 +349,9 @@ impl Space {
         }
         g.rests.push(GaugeRest { ended_at: now, unsettled, weight, until });
         l.resting_sum += u64::from(weight);
-        self.out.dirty_limits.insert(limit);
+        self.limits.mark(limit);
         self.order_gauge(limit, now);
-        self.arm_limit(limit);
+        self.limits.arm(limit, self.last);
         true
     }
 
@@ -387,6 +369,6 @@ impl Space {
         if rest.until > now {
             self.rest_until(limit, rest.weight, rest.until);
         }
-        self.out.dirty_limits.insert(limit);
+        self.limits.mark(limit);
     }
 }

@@ -65,7 +65,7 @@ impl Space {
             return false;
         };
         l.external = l.external.saturating_sub(own.min(weight));
-        self.out.dirty_limits.insert(limit);
+        self.limits.mark(limit);
         true
     }
 

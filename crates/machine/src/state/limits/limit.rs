@@ -1,8 +1,8 @@
-//! State of limits: used, resting and booked permits and tokens. A setting is only cached here.
+//! A limit: used, resting and booked permits and tokens. A setting is only cached here. Data without actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DoorId, GaugeState, LaneId};
+use crate::state::{DoorId, GaugeState, LaneId};
 use tenure_core::lease::Fence;
 use tenure_core::names::LimitName;
 use tenure_core::settings::LimitSettings;
@@ -46,7 +46,7 @@ pub(crate) struct Limit {
     pub reservation: Option<LimitReservation>,
     /// The setting that applies, and the generation of settings at which it was read.
     pub cached: Option<(u64, Option<LimitSettings>)>,
-    /// Its timer in `limit_timers`.
+    /// The next time at which it changes.
     pub timer: Option<Moment>,
     /// True if it has a row.
     pub stored: bool,
