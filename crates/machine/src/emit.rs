@@ -9,7 +9,7 @@ use tenure_core::time::Moment;
 impl Space {
     /// Emits an event in this step.
     pub(crate) fn happens(&mut self, kind: EventType, about: About, now: Moment) {
-        self.out.events.push(Happened::new(now, kind, about));
+        self.outbox.events.push(Happened::new(now, kind, about));
     }
 
     /// The common fields of every event of a live job.

@@ -363,21 +363,21 @@ impl Machine {
             effects.rows.other.extend(other);
             effects.rows.childless.extend(childless);
             effects.rows.data.extend(data);
-            for (state, bytes) in space.out.archived.drain(..) {
+            for (state, bytes) in space.outbox.archived.drain(..) {
                 self.kept[class_index(state)] += bytes;
             }
-            for (state, bytes) in space.out.purged.drain(..) {
+            for (state, bytes) in space.outbox.purged.drain(..) {
                 let kept = &mut self.kept[class_index(state)];
                 *kept = kept.saturating_sub(bytes);
             }
-            if !space.out.events.is_empty() {
-                effects.events.push((name.clone(), std::mem::take(&mut space.out.events)));
+            if !space.outbox.events.is_empty() {
+                effects.events.push((name.clone(), std::mem::take(&mut space.outbox.events)));
             }
-            effects.facts.extend(space.out.facts.drain(..).map(|fact| (name.clone(), fact)));
-            effects.notified.append(&mut space.out.notified);
-            let deliveries = space.out.deliveries.drain(..);
+            effects.facts.extend(space.outbox.facts.drain(..).map(|fact| (name.clone(), fact)));
+            effects.notified.append(&mut space.outbox.notified);
+            let deliveries = space.outbox.deliveries.drain(..);
             effects.deliveries.extend(deliveries.map(|delivery| (name.clone(), delivery)));
-            let wanted = space.out.wanted.drain(..);
+            let wanted = space.outbox.wanted.drain(..);
             effects.wanted.extend(wanted.map(|wanted| (name.clone(), wanted)));
             self.agenda.note(space);
             self.let_rest(&name);
@@ -443,7 +443,7 @@ impl Machine {
         for (name, space) in &mut self.spaces {
             space.last = Moment::ZERO;
             // The row of the namespace is written again.
-            space.out.written = None;
+            space.outbox.forget_written();
             self.agenda.steps(name);
         }
     }

@@ -60,7 +60,7 @@ impl Space {
             && self.waiters.are_none()
             && self.workers.known().is_empty()
             && self.queues[CALLERS].priorities.is_empty()
-            && self.out.rows.is_empty()
+            && !self.outbox.has_rows()
     }
 
     /// Its end if no call comes; `None` while it has content.

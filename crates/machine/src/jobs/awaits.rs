@@ -172,6 +172,6 @@ impl Space {
             Awaited::Job(seq) => Look::Job(self.stands(*seq)),
             Awaited::Flow(flow) => Look::Flow(self.flow_view(flow).ok().map(Box::new)),
         };
-        self.out.notified.push(Notified { taker, look, over });
+        self.outbox.notified.push(Notified { taker, look, over });
     }
 }

@@ -176,7 +176,7 @@ impl Space {
             (None, Next::Finish(_, _, None) | Next::Later { .. } | Next::Back) => None,
         };
         if let Some((error, outcome)) = error {
-            self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
+            self.outbox.run_failed(seq, JobError { attempt, at: now, error, outcome });
         }
         let next = unless_cancelled(&self.jobs[slot], next, outcome == Outcome::Failed && settled);
         let became = match next {
@@ -207,7 +207,7 @@ impl Space {
                 job.keeps_place = keeps_place;
                 if let Some(error) = error {
                     let seq = job.seq;
-                    self.out.rows.job(seq).error = Some(Some(error));
+                    self.outbox.job(seq).error = Some(Some(error));
                     self.jobs.edited(slot);
                 }
                 self.jobs.watch_expiry(slot);
@@ -304,8 +304,8 @@ impl Space {
             JobState::Failed => counts.failed += 1,
             _ => counts.cancelled += 1,
         }
-        self.out.ended.insert(job.id.clone(), job.seq);
-        let change = self.out.rows.job(job.seq);
+        self.outbox.job_ended(job.id.clone(), job.seq);
+        let change = self.outbox.job(job.seq);
         change.state = Some(state);
         change.life = Some(life.encode());
         let (namespace, id) = (self.name.clone(), job.id.clone());
@@ -318,7 +318,7 @@ impl Space {
         }
         if until < Moment::MAX {
             self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
-            self.out.archived.push((state, u64::from(bytes)));
+            self.outbox.archived.push((state, u64::from(bytes)));
         }
         if let Some(origin) = &job.origin {
             self.schedules.job_ended(origin, &job.id, Some(state), now);

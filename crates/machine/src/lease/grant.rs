@@ -315,7 +315,7 @@ impl Space {
     pub(crate) fn queue_for(&mut self, name: &QueueName, now: Moment) -> QueueId {
         if let Some(queue) = self.queue_by_name.get(name).copied() {
             if std::mem::take(&mut self.queues[queue].hidden) {
-                self.out.dirty_queues.insert(queue);
+                self.dirty_queues.insert(queue);
             }
             self.use_queue(queue, now);
             return queue;
@@ -328,7 +328,7 @@ impl Space {
         let look_at = new.look_at;
         let queue = self.queues.insert(new);
         self.queue_ends.set(look_at, queue);
-        self.out.dirty_queues.insert(queue);
+        self.dirty_queues.insert(queue);
         self.queue_by_name.insert(name.clone(), queue);
         queue
     }

@@ -101,7 +101,7 @@ impl Space {
         if let Some(unique) = unique {
             self.forget_key(&unique.key, job.seq);
         }
-        self.out.rows.job(job.seq).deleted = true;
+        self.outbox.job(job.seq).deleted = true;
         if let Some(origin) = &job.origin {
             self.schedules.job_ended(origin, &job.id, None, now);
         }

@@ -51,7 +51,7 @@ impl Space {
         let progress = progress.filter(|progress| !progress.is_null())?;
         let slot = self.leases.get(fence)?.job?;
         let seq = self.jobs[slot].seq;
-        self.out.rows.job(seq).progress = Some(Some(progress));
+        self.outbox.job(seq).progress = Some(Some(progress));
         Some(slot)
     }
 }

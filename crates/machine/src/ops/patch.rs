@@ -71,7 +71,7 @@ impl Space {
         let seq = self.jobs[slot].seq;
         let is_content = patch.payload.is_named() || patch.labels.is_named();
         if is_content {
-            let content = self.out.rows.job(seq).patch.get_or_insert_default();
+            let content = self.outbox.job(seq).patch.get_or_insert_default();
             let ContentPatch { payload, labels, .. } = content.as_mut();
             match patch.payload {
                 Patch::Keep => {}

@@ -318,8 +318,8 @@ impl Space {
 
     /// The finished job with this id, from the archive or from an earlier item of the same call.
     pub(crate) fn ended(&self, id: &JobId, archive: &dyn Archive) -> Option<Archived> {
-        match self.out.ended.get(id) {
-            Some(seq) => self.ended_now(*seq),
+        match self.outbox.ended(id) {
+            Some(seq) => self.ended_now(seq),
             None => self.as_changed(archive.by_id(&self.name, id)?),
         }
     }
@@ -327,7 +327,7 @@ impl Space {
     /// A finished job of the archive, with the changes of this step: if its last dependent ended in it, its own time
     /// applies again.
     pub(crate) fn as_changed(&self, mut there: Archived) -> Option<Archived> {
-        let Some(change) = self.out.rows.jobs.get(&there.seq) else { return Some(there) };
+        let Some(change) = self.outbox.change_of(there.seq) else { return Some(there) };
         if let Some(kept) = &change.kept {
             (there.until, there.bytes) = (kept.until, kept.bytes);
         }
@@ -336,13 +336,13 @@ impl Space {
 
     /// Drops a job that is kept beyond its time: it is deleted with the job that takes its id.
     pub(crate) fn forget_over(&mut self, over: &Archived) {
-        self.out.ended.remove(&over.id);
+        self.outbox.forget_ended(&over.id);
         self.forget_archived(over);
     }
 
     /// A job that ended in this very step.
     pub(crate) fn ended_now(&self, seq: Seq) -> Option<Archived> {
-        let change = self.out.rows.jobs.get(&seq).filter(|change| !change.deleted)?;
+        let change = self.outbox.change_of(seq).filter(|change| !change.deleted)?;
         let end = change.end.as_ref()?;
         Some(Archived {
             seq,
@@ -535,7 +535,7 @@ impl Space {
             traceparent: job.traceparent,
         };
         let namespace = self.name.clone();
-        let change = self.out.rows.job(seq);
+        let change = self.outbox.job(seq);
         change.new = Some(Arc::new((namespace, id.clone(), content)));
         change.queue = Some(job.queue);
         change.flow = flow.clone();
@@ -600,7 +600,7 @@ impl Space {
         }
         self.take_key(slot, now);
         let NewJob { kind, payload, labels, traceparent, .. } = job;
-        let change = self.out.rows.job(seq);
+        let change = self.outbox.job(seq);
         match &mut change.new {
             // A row that this very step makes gets the new content.
             Some(new) => {
@@ -632,7 +632,7 @@ impl Space {
         let seq = job.seq;
         self.release_shape(old);
         let bytes = self.jobs.shape(new).bytes.clone();
-        self.out.rows.job(seq).shape = Some(bytes);
+        self.outbox.job(seq).shape = Some(bytes);
         self.jobs.mark(slot);
     }
 
@@ -695,14 +695,14 @@ impl Space {
         if let Some(flow) = self.jobs[slot].flow() {
             self.flows.member_lives(flow, there.seq, there.state, now);
         }
-        self.out.ended.remove(&there.id);
-        let change = self.out.rows.job(there.seq);
+        self.outbox.forget_ended(&there.id);
+        let change = self.outbox.job(there.seq);
         // A job that ended in this very step has no row with its end.
         change.revived = change.end.take().is_none();
         change.kept = None;
         change.error = Some(None);
         self.jobs[slot].edits = self.jobs[slot].edits.wrapping_add(1);
-        self.out.purged.push((there.state, u64::from(there.bytes)));
+        self.outbox.purged.push((there.state, u64::from(there.bytes)));
         self.jobs.mark(slot);
         Some(slot)
     }

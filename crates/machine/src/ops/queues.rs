@@ -82,7 +82,7 @@ impl Space {
 
     fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
         self.queues[queue].settings = settings;
-        self.out.dirty_queues.insert(queue);
+        self.dirty_queues.insert(queue);
     }
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, now: Moment) -> Result<(), Refusal> {
@@ -102,7 +102,7 @@ impl Space {
             self.void_turns(queue, rank);
         }
         self.forget_queue_row(name);
-        self.out.dirty_queues.remove(&queue);
+        self.dirty_queues.remove(&queue);
         self.queues[queue].hidden = true;
         self.drop_hidden_queue_if_idle(queue);
         Ok(())
@@ -133,7 +133,7 @@ impl Space {
         let q = &mut self.queues[queue];
         q.used_at = q.used_at.max(now);
         if q.used_at.since(q.noted_at) >= Span::from_us(FORGET_AGAIN_US) {
-            self.out.dirty_queues.insert(queue);
+            self.dirty_queues.insert(queue);
         }
     }
 
@@ -147,7 +147,7 @@ impl Space {
         if q.is_idle() && (q.hidden || unset && ends <= now) {
             if !q.hidden {
                 self.forget_queue_row(&name);
-                self.out.dirty_queues.remove(&queue);
+                self.dirty_queues.remove(&queue);
             }
             self.drop_queue(queue, &name);
             return;
@@ -194,7 +194,7 @@ impl Space {
             let ends = Some(until).filter(|until| *until < Moment::MAX);
             self.queue_happens(queue, EventType::QueuePaused, ends, now);
         }
-        self.out.dirty_queues.insert(queue);
+        self.dirty_queues.insert(queue);
         queue
     }
 
@@ -208,7 +208,7 @@ impl Space {
             self.queue_happens(queue, EventType::QueueResumed, None, now);
         }
         self.clear_pause(queue);
-        self.out.dirty_queues.insert(queue);
+        self.dirty_queues.insert(queue);
         self.queues_to_serve.insert(queue);
         Ok(queue)
     }

@@ -112,12 +112,12 @@ impl Space {
         let Some(slot) = self.pools[pool].resources.get(&new.id).copied() else {
             let slot = self.pools.add(pool, new.id, new.tags, new.slots);
             self.take_up(slot, now);
-            self.out.rows.data.insert(key, Some(new.data));
+            self.outbox.put_data(key, Some(new.data));
             self.refresh_resource(slot, now);
             return Upserted::Added;
         };
         let r = &self.pools[slot];
-        let data_stays = match self.out.rows.data.get(&key) {
+        let data_stays = match self.outbox.data_of(&key) {
             Some(written) => written.as_ref() == Some(&new.data),
             None => same_data(&key, &new.data),
         };
@@ -125,7 +125,7 @@ impl Space {
             return Upserted::Same;
         }
         if !data_stays {
-            self.out.rows.data.insert(key, Some(new.data));
+            self.outbox.put_data(key, Some(new.data));
         }
         self.pools.retag(slot, new.tags);
         let r = &mut self.pools[slot];
@@ -169,7 +169,7 @@ impl Space {
             let mut data = tenure_core::secret::Json::null();
             patch.data.apply_or_default(&mut data);
             let key = (self.name.clone(), patch.pool, patch.resource);
-            self.out.rows.data.insert(key, Some(data));
+            self.outbox.put_data(key, Some(data));
         }
         if patch.tags.is_named() {
             let mut tags = Vec::new();

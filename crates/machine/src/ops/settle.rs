@@ -119,7 +119,7 @@ impl Space {
             Some(slot) => find(&self.jobs[slot].settles).unwrap_or(KnownLease::Lost),
             // If an earlier item of the same call ended it, only its row says so.
             None => {
-                let row = self.out.rows.jobs.get(&seq);
+                let row = self.outbox.change_of(seq);
                 let row = row.filter(|change| change.end.is_some() && !change.deleted);
                 let life = row.and_then(|change| change.life.clone());
                 life.or_else(|| archive.by_seq(&self.name, seq).map(|job| job.life))

@@ -190,7 +190,7 @@ impl Space {
                             && let Some(name) = &name
                         {
                             let row = (name.clone(), rank, gone.name.clone());
-                            self.out.forgotten_turns.push(row);
+                            self.forgotten_turns.push(row);
                         }
                         turns.groups.remove(&gone.name);
                     }
@@ -450,7 +450,7 @@ impl Space {
             }
         }
         if grouped {
-            self.out.dirty_turns.insert(group);
+            self.dirty_turns.insert(group);
             self.forget_idle_groups(queue, rank);
         }
     }

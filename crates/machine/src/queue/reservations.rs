@@ -140,7 +140,7 @@ impl Space {
         self.need_doors_due(&needs);
         let is_job = self.lanes[lane].key.queue != CALLERS;
         let job = is_job.then(|| self.jobs[slot.job()].id.clone());
-        self.out.facts.push(Fact::Reserved { job });
+        self.outbox.facts.push(Fact::Reserved { job });
     }
 
     /// Ends a reservation: its capacity is free for all, so its wait queues are due.
@@ -162,7 +162,7 @@ impl Space {
         self.move_reserving(lane, |space| space.lanes[lane].reserving = false);
         self.shared_bundle(lane, now);
         self.need_doors_due(&needs);
-        self.out.facts.push(Fact::ReservationFell);
+        self.outbox.facts.push(Fact::ReservationFell);
     }
 
     fn need_doors_due(&mut self, needs: &[HeldNeed]) {

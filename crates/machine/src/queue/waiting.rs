@@ -93,7 +93,7 @@ impl Space {
             if !fences.is_empty() {
                 self.forget_taker(id);
                 let granted = self.granted(fences, &taker.asker, now);
-                self.out.deliveries.push(Delivery { taker: id, granted });
+                self.outbox.deliveries.push(Delivery { taker: id, granted });
             }
         }
     }
@@ -132,9 +132,8 @@ impl Space {
         self.enter_lane(lane, arrival, slot.into(), now);
         let mut tries = TRIES_MAX;
         self.serve_callers(&mut tries, now);
-        let granted = self.out.deliveries.iter().position(|d| d.taker == caller.taker);
-        if let Some(at) = granted {
-            return Ok(Called::Granted(self.out.deliveries.swap_remove(at).granted));
+        if let Some(granted) = self.outbox.take_delivery(caller.taker) {
+            return Ok(Called::Granted(granted));
         }
         if let Some(no) = self.line_is_full(slot) {
             self.leave_line(caller.taker, now);
@@ -175,7 +174,7 @@ impl Space {
                     self.end_lease(fence, End::Undelivered, now);
                     granted.grants.iter_mut().for_each(|grant| grant.lease.lease = None);
                 }
-                self.out.deliveries.push(Delivery { taker: caller.taker, granted });
+                self.outbox.deliveries.push(Delivery { taker: caller.taker, granted });
                 self.drop_needs(&needs);
             }
         }
@@ -234,7 +233,7 @@ impl Space {
             let next_at = self.next_change();
             let answer = Leased { leases: Vec::new(), next_at, reasons };
             let granted = Granted { grants: Vec::new(), answer };
-            self.out.deliveries.push(Delivery { taker: id, granted });
+            self.outbox.deliveries.push(Delivery { taker: id, granted });
         }
     }
 

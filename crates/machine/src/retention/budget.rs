@@ -18,7 +18,7 @@ impl Machine {
             .agenda
             .stepped()
             .filter_map(|name| self.spaces.get(name))
-            .any(|space| !space.out.purged.is_empty());
+            .any(|space| !space.outbox.purged.is_empty());
         if purged || failed + ended <= self.config.retain_bytes {
             return;
         }

@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Dependencies, Leases, Limits, Out, Pools, Space};
+use crate::state::{CALLERS, Dependencies, Leases, Limits, Outbox, Pools, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -55,7 +55,7 @@ impl Resting {
             pools: Pools::none_after(self.used),
             dependencies: Dependencies::none_after(self.told),
             limits: Limits::none_after(self.settings_generation),
-            out: Out { written, ..Out::default() },
+            outbox: Outbox::after(written),
             ..Space::new(name.clone(), patience)
         }
     }
@@ -73,7 +73,7 @@ impl Space {
             && self.recovers_until.is_none()
             && self.behind.is_none()
             && self.queues[CALLERS].paused_until.is_none()
-            && self.out.is_drained();
+            && self.outbox.is_drained();
         if !rests {
             return None;
         }
@@ -89,22 +89,8 @@ impl Space {
             used: self.pools.used(),
             told: self.dependencies.last_told(),
             settings_generation: self.limits.generation(),
-            written: self.out.written,
+            written: self.outbox.written(),
         })
-    }
-}
-
-impl Out {
-    /// True if a drain left nothing in it.
-    fn is_drained(&self) -> bool {
-        self.rows.is_empty()
-            && self.events.is_empty()
-            && self.facts.is_empty()
-            && self.deliveries.is_empty()
-            && self.notified.is_empty()
-            && self.wanted.is_empty()
-            && self.archived.is_empty()
-            && self.purged.is_empty()
     }
 }
 

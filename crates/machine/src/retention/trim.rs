@@ -32,7 +32,7 @@ impl Space {
         self.lane_by_key.shrink_to_fit();
         self.leases.shrink_to_fit();
         self.waiters.shrink_to_fit();
-        self.out.ended.shrink_to_fit();
+        self.outbox.shrink_to_fit();
         self.pending.shrink_to_fit();
         self.families.shrink_to_fit();
     }

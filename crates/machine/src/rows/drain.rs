@@ -189,7 +189,7 @@ impl Space {
 
     fn put(&mut self, kind: Kind, key: impl Into<String>, row: Option<String>) {
         let key = self.key(kind, key);
-        self.out.rows.other.insert(key, row);
+        self.outbox.put(key, row);
     }
 
     /// Deletes the row of a limit's state.
@@ -218,7 +218,7 @@ impl Space {
 
     pub(crate) fn forget_resource_row(&mut self, pool: &PoolName, id: &ResourceId) {
         self.put(Kind::Resource, format!("{pool}/{id}"), None);
-        self.out.rows.data.insert((self.name.clone(), pool.clone(), id.clone()), None);
+        self.outbox.put_data((self.name.clone(), pool.clone(), id.clone()), None);
     }
 
     /// Sets the job of a schedule. A long one has its own row; a short one is in the row of the schedule.
@@ -311,7 +311,7 @@ impl Space {
         for resource in self.pools.take_changed_resources() {
             self.drain_resource(resource);
         }
-        for queue in std::mem::take(&mut self.out.dirty_queues) {
+        for queue in std::mem::take(&mut self.dirty_queues) {
             self.drain_queue(queue);
         }
         for schedule in self.schedules.take_changed() {
@@ -331,28 +331,26 @@ impl Space {
             });
             self.put(Kind::Pool, name.as_str(), row);
         }
-        for (queue, rank, group) in std::mem::take(&mut self.out.forgotten_turns) {
+        for (queue, rank, group) in std::mem::take(&mut self.forgotten_turns) {
             let key = self.turn_key(&queue, rank, group.as_ref());
             self.put(Kind::Turn, key, None);
         }
-        for group in std::mem::take(&mut self.out.dirty_turns) {
+        for group in std::mem::take(&mut self.dirty_turns) {
             self.drain_turn(group);
         }
         let numbers = (self.leases.last_fence(), self.arrival, self.pools.used());
-        if !self.out.rows.is_empty() || self.out.written != Some(numbers) {
-            self.out.written = Some(numbers);
+        if self.outbox.writes(numbers) {
             let (fence, arrival, used) = numbers;
             let row = MetaRow { fence, arrival, used, last: self.last.us() };
             self.put(Kind::Meta, "", json(&row));
         }
-        self.out.ended.clear();
-        std::mem::take(&mut self.out.rows)
+        self.outbox.take_rows()
     }
 
     fn drain_job(&mut self, slot: LiveJobId) {
         let Job { seq, stand, .. } = self.jobs[slot];
         let life = self.life_of(slot).encode();
-        let change = self.out.rows.job(seq);
+        let change = self.outbox.job(seq);
         change.life = Some(life);
         change.state = Some(match stand {
             Stand::Scheduled => JobState::Scheduled,

@@ -14,7 +14,7 @@ use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{
     Dropped, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
-    LiveResourceId, NO_JOB, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
+    LiveResourceId, NO_JOB, Outbox, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
@@ -61,7 +61,7 @@ impl Space {
                 self.arrival = row.arrival;
                 self.pools.restore_used(row.used);
                 self.last = moment(row.last);
-                self.out.written = Some((row.fence, row.arrival, row.used));
+                self.outbox = Outbox::after(Some((row.fence, row.arrival, row.used)));
             }
             Kind::Queue => {
                 let row: QueueRow = serde_json::from_str(value).ok()?;
@@ -413,8 +413,10 @@ impl Space {
         }
         self.purge_at = Some(now);
         // The state equals the rows: nothing of it must be written again.
-        let written = self.out.written;
-        self.out = crate::state::Out { written, ..Default::default() };
+        self.outbox = Outbox::after(self.outbox.written());
+        self.forgotten_turns.clear();
+        self.dirty_turns.clear();
+        self.dirty_queues.clear();
         self.jobs.take_changed();
         self.limits.take_changed();
         self.pools.take_changed();

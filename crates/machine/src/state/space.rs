@@ -1,5 +1,4 @@
-//! A namespace as a whole, and the effects of its steps since the last drain. It holds the structures and never acts on
-//! them.
+//! A namespace as a whole. It holds the structures and never acts on them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,17 +6,12 @@ use hashbrown::HashMap;
 
 use super::{
     Bundle, CALLERS, Dependencies, Door, DoorId, Entry, Flows, GroupTurn, Jobs, Lane, LaneId,
-    LaneKey, Leases, Limits, Pools, Queue, QueueId, Reservation, Schedules, Seq, TurnId, Waiters,
-    Workers,
+    LaneKey, Leases, Limits, Outbox, Pools, Queue, QueueId, Reservation, Schedules, TurnId,
+    Waiters, Workers,
 };
-use crate::facts::{Delivery, Fact, Notified};
-use crate::rows::Rows;
 use crate::state::slots::Slots;
 use crate::time::timers::Timers;
-use tenure_core::events::Happened;
-use tenure_core::lease::Fence;
-use tenure_core::names::{Group, JobId, LimitName, Namespace, QueueName};
-use tenure_core::schedule::PlanWanted;
+use tenure_core::names::{Group, LimitName, Namespace, QueueName};
 use tenure_core::time::{Moment, Span};
 
 /// The whole state of one namespace.
@@ -71,8 +65,11 @@ pub(crate) struct Space {
     // Waiting calls and workers.
     pub waiters: Waiters,
     pub workers: Workers,
-    // Effects of the steps since the last drain.
-    pub out: Out,
+    pub outbox: Outbox,
+    // Changed lines.
+    pub dirty_turns: BTreeSet<TurnId>,
+    pub dirty_queues: BTreeSet<QueueId>,
+    pub forgotten_turns: Vec<(QueueName, i16, Option<Group>)>,
 }
 
 impl Space {
@@ -118,30 +115,10 @@ impl Space {
             leases: Default::default(),
             waiters: Default::default(),
             workers: Default::default(),
-            out: Default::default(),
+            outbox: Default::default(),
+            dirty_turns: Default::default(),
+            dirty_queues: Default::default(),
+            forgotten_turns: Default::default(),
         }
     }
-}
-
-/// Effects of steps, until the engine takes them.
-#[derive(Debug, Default)]
-pub(crate) struct Out {
-    pub rows: Rows,
-    pub events: Vec<Happened>,
-    pub facts: Vec<Fact>,
-    pub deliveries: Vec<Delivery>,
-    pub notified: Vec<Notified>,
-    pub dirty_turns: BTreeSet<TurnId>,
-    pub dirty_queues: BTreeSet<QueueId>,
-    /// Schedules for which the last tick asks plans.
-    pub wanted: Vec<PlanWanted>,
-    /// Ends since the engine last looked: the state, and approximate bytes.
-    pub archived: Vec<(tenure_core::job::JobState, u64)>,
-    /// Jobs that ended in this very step: the archive has them only after the drain.
-    pub ended: HashMap<JobId, Seq>,
-    /// Archived jobs that were purged.
-    pub purged: Vec<(tenure_core::job::JobState, u64)>,
-    pub forgotten_turns: Vec<(QueueName, i16, Option<Group>)>,
-    /// The numbers of the namespace at their last write.
-    pub written: Option<(Fence, u64, u64)>,
 }

@@ -143,7 +143,7 @@ impl Space {
             self.skipped_some(slot, moment.moment, (why, 1), now);
             let queue = self.queue_for(&job.queue, now);
             self.queues[queue].skipped += 1;
-            self.out.dirty_queues.insert(queue);
+            self.dirty_queues.insert(queue);
             return;
         }
         if job.expires_in.is_some_and(|span| moment.due.plus(span) <= now) {

@@ -6,8 +6,8 @@
 
 use crate::lease::ending::End;
 use crate::mutant::{Mutant, forgets};
+use crate::rows::Archive;
 use crate::rows::stored::StoredShape;
-use crate::rows::{Archive, JobChange};
 use crate::state::{LeaseState, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
 use tenure_core::bounds::{
     CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
@@ -109,7 +109,7 @@ impl Space {
         self.purge(now, archive);
         self.tick_queues(now);
         self.tell(now);
-        self.out.wanted = self.schedules.ask_for_plans(now);
+        self.outbox.wanted = self.schedules.ask_for_plans(now);
         self.trim();
         over
     }
@@ -296,7 +296,7 @@ impl Space {
         for _ in 0..TICK_MAX {
             let Some((_, queue)) = self.queue_pauses.take_due(now) else { break };
             self.queues[queue].paused_until = None;
-            self.out.dirty_queues.insert(queue);
+            self.dirty_queues.insert(queue);
             self.queues_to_serve.insert(queue);
         }
     }
@@ -345,11 +345,7 @@ impl Space {
             self.forget_archived(&job);
         }
         // Jobs that ended in this very tick, or lost their last dependent in it, are not in the archive yet.
-        let kept = |change: &JobChange| {
-            let end = change.end.as_ref().map(|end| end.until);
-            end.or_else(|| change.kept.as_ref().map(|kept| kept.until))
-        };
-        let ended = self.out.rows.jobs.values().filter_map(kept).min();
+        let ended = self.outbox.first_kept_until();
         let next = archive.next_over(&self.name);
         let next = next.into_iter().chain(ended).min().filter(|until| *until < Moment::MAX);
         self.purge_at = if more { Some(now) } else { next };
@@ -375,7 +371,7 @@ impl Space {
             }
             self.freed_queue(queue);
         }
-        self.out.rows.job(job.seq).deleted = true;
-        self.out.purged.push((job.state, u64::from(job.bytes)));
+        self.outbox.job(job.seq).deleted = true;
+        self.outbox.purged.push((job.state, u64::from(job.bytes)));
     }
 }

@@ -76,12 +76,12 @@ impl Space {
         self.dependencies.hold(seq, HeldJob { state, until, bytes });
         self.followed_row(seq);
         self.keep_finished(seq, Moment::MAX, 0);
-        self.out.purged.push((state, u64::from(bytes)));
+        self.outbox.purged.push((state, u64::from(bytes)));
     }
 
     fn keep_finished(&mut self, seq: Seq, until: Moment, bytes: u32) {
         let namespace = self.name.clone();
-        let change = self.out.rows.job(seq);
+        let change = self.outbox.job(seq);
         match &mut change.end {
             Some(end) => (end.until, end.bytes) = (until, bytes),
             None => change.kept = Some(KeptUntil { namespace, until, bytes }),
@@ -92,7 +92,7 @@ impl Space {
     fn release_held(&mut self, seq: Seq, held: HeldJob) {
         self.keep_finished(seq, held.until, held.bytes);
         self.purge_at = Some(self.purge_at.map_or(held.until, |at| at.min(held.until)));
-        self.out.archived.push((held.state, u64::from(held.bytes)));
+        self.outbox.archived.push((held.state, u64::from(held.bytes)));
     }
 
     /// A finished job lives again. The cancels of its children stay; returns their number.
@@ -105,7 +105,7 @@ impl Space {
     /// The row of a job goes, and with it its list of children.
     pub(crate) fn children_rows_go(&mut self, seq: Seq, kin: &Kin) {
         if kin.has_children {
-            self.out.rows.childless.push((self.name.clone(), seq));
+            self.outbox.childless(self.name.clone(), seq);
         }
     }
 
