@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::findings::Findings;
 use crate::queue::doors::Fit;
-use crate::queue::order::rank_of;
 use crate::state::{
-    Awaited, BundleId, CALLERS, DoorId, DoorKey, Entry, LaneId, LimitId, LiveResourceId, Place,
-    QueueId, Space, Stand, TurnId,
+    Awaited, CALLERS, DoorKey, Entry, LimitId, LiveResourceId, QueueId, Space, Stand,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::ScheduleId;
@@ -23,7 +21,7 @@ impl Space {
         let mut found = Findings::default();
         self.audit_leases(&mut found);
         self.audit_jobs(&mut found);
-        self.audit_lanes(&mut found);
+        self.lines.audit(&mut found);
         self.audit_doors(&mut found, now);
         self.limits.audit(&mut found);
         self.pools.audit(&mut found, now);
@@ -102,8 +100,8 @@ impl Space {
                 Stand::Waiting(lane) => {
                     c.1 += 1;
                     let there = self
-                        .lanes
-                        .get(lane)
+                        .lines
+                        .lane(lane)
                         .is_some_and(|lane| lane.line.get(job.arrival) == Some(slot.into()));
                     found.check(there, || format!("job \"{}\" is in no line", job.id));
                 }
@@ -116,7 +114,7 @@ impl Space {
                 }
             }
         }
-        for (slot, queue) in self.queues.iter() {
+        for (slot, queue) in self.lines.queues() {
             if slot == CALLERS {
                 continue;
             }
@@ -134,122 +132,16 @@ impl Space {
         }
     }
 
-    fn audit_lanes(&self, found: &mut Findings) {
-        let mut blocked: BTreeMap<QueueId, u64> = BTreeMap::new();
-        let mut at_door: BTreeMap<DoorId, u64> = BTreeMap::new();
-        let mut in_bundle: BTreeMap<BundleId, (u64, BTreeSet<(u64, LaneId)>)> = BTreeMap::new();
-        let mut count = |queue: QueueId, place: Place, n: u64| {
-            if let Place::Parked(door) | Place::Misfit(door) = place {
-                *blocked.entry(queue).or_default() += n;
-                *at_door.entry(door).or_default() += n;
-            }
-        };
-        let mut waiting: BTreeMap<(QueueId, i16), u64> = BTreeMap::new();
-        for (slot, lane) in self.lanes.iter() {
-            let len = lane.line.len() as u64;
-            *waiting.entry((lane.key.queue, rank_of(lane.key.priority))).or_default() += len;
-            count(lane.key.queue, lane.place, len);
-            if lane.place == Place::Open {
-                let bundle = in_bundle.entry(lane.bundle).or_default();
-                bundle.0 += len;
-                if let Some((arrival, _)) = lane.line.first() {
-                    bundle.1.insert((arrival, slot));
-                }
-            }
-            found.check(lane.place == Place::Open || len > 0, || {
-                format!("the empty lane {slot} stands at a door")
-            });
-        }
-        let mut in_group: BTreeMap<TurnId, BTreeSet<(u64, BundleId)>> = BTreeMap::new();
-        for (slot, bundle) in self.bundles.iter() {
-            let (len, open) = in_bundle.remove(&slot).unwrap_or_default();
-            found.check(bundle.waiting == len && bundle.open == open, || {
-                format!("the bundle {slot} does not hold the lanes that are open")
-            });
-            count(bundle.queue, bundle.place, len);
-            if bundle.place == Place::Open
-                && let Some((arrival, _)) = bundle.open.first()
-            {
-                in_group.entry(bundle.group).or_default().insert((*arrival, slot));
-            }
-        }
-        for (slot, group) in self.groups.iter() {
-            let open = in_group.remove(&slot).unwrap_or_default();
-            found.check(group.open == open, || {
-                format!("the group {slot} does not hold its bundles")
-            });
-            let turns = self.queues[group.queue].priorities.get(&rank_of(group.priority));
-            let key = open.first().map(|first| (group.own, first.0, slot));
-            let there = turns.is_some_and(|turns| match key {
-                Some(key) => turns.open.contains(&key),
-                None => !turns.open.iter().any(|other| other.2 == slot),
-            });
-            found.check(there, || format!("the group {slot} is not in its order"));
-            let most = turns.map_or(0, |turns| turns.top);
-            found.check(group.own <= most.max(turns.map_or(0, |turns| turns.v)), || {
-                format!("the group {slot} finishes after the highest finish of its priority")
-            });
-        }
-        for (slot, queue) in self.queues.iter() {
-            for (rank, turns) in &queue.priorities {
-                let n = waiting.remove(&(slot, *rank)).unwrap_or_default();
-                found.check(turns.waiting == n && (n > 0 || turns.v >= turns.top), || {
-                    format!(
-                        "queue {:?}, priority {}: {} wait is cached, {n} do; V is {} of {}",
-                        queue.name, -rank, turns.waiting, turns.v, turns.top
-                    )
-                });
-                found.check(!turns.has_void() || self.void_turns.contains(&(slot, *rank)), || {
-                    format!("queue {:?}: groups are remembered for nothing", queue.name)
-                });
-            }
-            let n = blocked.remove(&slot).unwrap_or_default();
-            found.check(queue.counts.blocked == n, || {
-                format!(
-                    "queue {:?}: {} blocked is cached, {n} are",
-                    queue.name, queue.counts.blocked
-                )
-            });
-        }
-        for (slot, door) in self.doors.iter() {
-            let n = at_door.remove(&slot).unwrap_or_default();
-            found.check(door.waiting == n, || {
-                format!("the door {slot}: {} waiting is cached, {n} are", door.waiting)
-            });
-        }
-    }
-
     /// The invariant of rule 5: the first entry of a wait queue cannot be served, or its queue has one offered, or the
     /// wait queue is pending.
     fn audit_doors(&self, found: &mut Findings, now: Moment) {
-        for (slot, door) in self.doors.iter() {
+        for (slot, door) in self.lines.doors() {
             let name = self.door_name(&door.key);
             let busy = door.pending && (door.pass > 0 || !door.retry.is_empty());
-            found.check(door.pending == self.pending.contains(&slot), || {
-                format!("the door of \"{name}\" does not know whether it is pending")
-            });
-            for (queue, line) in &door.lines {
-                let entries = line.groups.values().flat_map(|group| group.entries.iter());
-                for (key, entry) in entries.chain(&line.reserving) {
-                    let at = match entry {
-                        Entry::Bundle(b) => self.bundles.get(*b).map(|b| (b.place, b.parked_key)),
-                        Entry::Lane(l) => self.lanes.get(*l).map(|l| (l.place, l.parked_key)),
-                        Entry::Queue(_) => None,
-                    };
-                    found.check(at == Some((Place::Parked(slot), *key)), || {
-                        format!("{entry:?} under {key} at the door of \"{name}\" is {at:?}")
-                    });
-                }
-                if let Some(offered) = line.offered {
-                    found.check(self.is_offered(offered, slot), || {
-                        format!("the door of \"{name}\" waits for one that is not offered")
-                    });
-                    continue;
-                }
-                if busy || self.families.iter().any(|(family, _)| name.starts_with(family.as_str()))
-                {
-                    continue;
-                }
+            if busy || self.limits.has_changed_template(&name) {
+                continue;
+            }
+            for (queue, line) in door.lines.iter().filter(|(_, line)| line.offered.is_none()) {
                 let whole = line.whole.then_some(Entry::Queue(*queue));
                 let reserving = line.reserving.first().map(|first| first.1);
                 let first = line.first();
@@ -268,37 +160,12 @@ impl Space {
                 }
             }
         }
-        for slot in &self.pending {
-            found.check(self.doors.get(*slot).is_some(), || {
-                "a door that is not there is pending".to_owned()
-            });
-        }
-        for (at, lane) in self.lanes.iter() {
-            if let Some(door) = lane.offered_by {
-                let line = self.doors.get(door).and_then(|d| d.lines.get(&lane.key.queue));
-                found.check(line.is_some_and(|line| line.offered == Some(Entry::Lane(at))), || {
-                    format!("the lane {at} is offered by a door that does not know it")
-                });
-            }
-        }
     }
 
     fn limit_timer_due(&self, key: &DoorKey, now: Moment) -> bool {
         match key {
             DoorKey::Limit(limit) => self.limits[*limit].timer.is_some_and(|at| at <= now),
             DoorKey::Pool(..) => false,
-        }
-    }
-
-    fn is_offered(&self, entry: Entry, door: DoorId) -> bool {
-        match entry {
-            Entry::Bundle(bundle) => {
-                self.bundles.get(bundle).is_some_and(|b| b.offered_by == Some(door))
-            }
-            Entry::Lane(lane) => self.lanes.get(lane).is_some_and(|l| l.offered_by == Some(door)),
-            Entry::Queue(queue) => {
-                self.queues.get(queue).is_some_and(|q| q.offered_by == Some(door))
-            }
         }
     }
 }

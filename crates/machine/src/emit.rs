@@ -17,7 +17,7 @@ impl Space {
         let job = &self.jobs[slot];
         About {
             job: Some(job.id.clone()),
-            queue: self.queues[self.jobs.shape(job.shape).queue].name.clone(),
+            queue: self.lines[self.jobs.shape(job.shape).queue].name.clone(),
             flow: job.flow().cloned(),
             schedule: job.origin.as_ref().map(|origin| origin.by.id.clone()),
             ..About::default()

@@ -67,8 +67,8 @@ impl Space {
     }
 
     fn explain_waiting(&self, slot: LiveJobId, lane: LaneId, now: Moment) -> Vec<Reason> {
-        let l = &self.lanes[lane];
-        let q = &self.queues[l.key.queue];
+        let l = &self.lines[lane];
+        let q = &self.lines[l.key.queue];
         let name = q.name.as_ref().map(|name| name.as_str().to_owned()).unwrap_or_default();
         let mut reasons = Vec::new();
         if let Some(until) = q.paused_until.filter(|until| *until > now) {
@@ -78,7 +78,7 @@ impl Space {
         }
         let arrival = self.jobs[slot].arrival;
         if let (Place::Parked(door) | Place::Misfit(door), Some(limit)) = (q.place, q.limit) {
-            let ahead = self.ahead_at_door(door, lane, arrival);
+            let ahead = self.lines.ahead_at_door(door, lane, arrival);
             let mut why = self.explain_limit(limit, 1, 1, None, now);
             why.iter_mut().for_each(|why| {
                 (why.ahead, why.position) = (Some(ahead), Some(ahead + 1));
@@ -89,7 +89,7 @@ impl Space {
             reasons.extend(self.explain_door(door, entry, lane, arrival, now));
             return reasons;
         }
-        let ahead = self.ahead_in_queue(lane, arrival);
+        let ahead = self.lines.ahead_in_queue(lane, arrival);
         if ahead > 0 {
             reasons.push(Reason {
                 name: Some(name.clone()),
@@ -103,7 +103,7 @@ impl Space {
     }
 
     fn explain_workers(&self, queue: QueueId, name: &str, now: Moment) -> Option<Reason> {
-        let q = &self.queues[queue];
+        let q = &self.lines[queue];
         if !q.takers.is_empty() {
             return None;
         }
@@ -130,8 +130,8 @@ impl Space {
     }
 
     fn where_parked(&self, lane: LaneId) -> Option<(DoorId, Entry)> {
-        let l = &self.lanes[lane];
-        match (l.place, self.bundles[l.bundle].place) {
+        let l = &self.lines[lane];
+        match (l.place, self.lines[l.bundle].place) {
             (Place::Parked(door) | Place::Misfit(door), _) => Some((door, Entry::Lane(lane))),
             (Place::Open, Place::Parked(door) | Place::Misfit(door)) => {
                 Some((door, Entry::Bundle(l.bundle)))
@@ -148,9 +148,9 @@ impl Space {
         arrival: u64,
         now: Moment,
     ) -> Vec<Reason> {
-        let d = &self.doors[door];
-        let position = self.ahead_at_door(door, lane, arrival) + 1;
-        let needs = &self.lanes[lane].key.needs;
+        let d = &self.lines[door];
+        let position = self.lines.ahead_at_door(door, lane, arrival) + 1;
+        let needs = &self.lines[lane].key.needs;
         let need = needs.iter().find(|need| Space::door_key(need) == d.key);
         if d.misfits.contains(&entry) || d.retry.contains(&entry) {
             let name = self.door_name(&d.key);
@@ -274,14 +274,14 @@ impl Space {
 
     /// The part that is reserved for a lane that waited longer.
     fn reserved(&self, name: String, lane: LaneId, kept: u32) -> WaitCause {
-        let job = match self.head(lane) {
-            Some((_, slot)) if self.lanes[lane].key.queue != CALLERS => {
+        let job = match self.lines.head(lane) {
+            Some((_, slot)) if self.lines[lane].key.queue != CALLERS => {
                 Some(self.jobs[slot.job()].id.to_string())
             }
             _ => None,
         };
         let since =
-            self.reservations.get(&lane).map(|reservation| reservation.since).unwrap_or_default();
+            self.lines.reservation(lane).map(|reservation| reservation.since).unwrap_or_default();
         WaitCause::reserved(name, u64::from(kept), job, since)
     }
 
@@ -354,7 +354,7 @@ impl Space {
         let stands_at = self.where_parked(lane).map(|(door, _)| door);
         let nobody = LaneId::new(u32::MAX);
         let mut reasons = Vec::new();
-        for need in self.lanes[lane].key.needs.iter() {
+        for need in self.lines[lane].key.needs.iter() {
             if self.need_fit(need, nobody, now) == Fit::Yes {
                 continue;
             }
@@ -370,7 +370,7 @@ impl Space {
             if let Some(door) = stands_at.filter(|door| self.door_of(need) == Some(*door))
                 && let Some(last) = reasons.last_mut()
             {
-                last.position = Some(self.ahead_at_door(door, lane, arrival) + 1);
+                last.position = Some(self.lines.ahead_at_door(door, lane, arrival) + 1);
             }
         }
         reasons

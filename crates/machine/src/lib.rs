@@ -420,7 +420,7 @@ impl Machine {
         self.kept[class_index(state)] += bytes;
         let space = self.space(namespace);
         let slot = space.queue_of_remains(queue);
-        let q = &mut space.queues[slot];
+        let q = &mut space.lines[slot];
         match state {
             JobState::Succeeded => q.counts.succeeded += jobs,
             JobState::Failed => q.counts.failed += jobs,

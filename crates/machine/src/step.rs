@@ -3,7 +3,7 @@
 //! A namespace exists while it has content, and for a day after its last call. Its fences stay above all earlier ones:
 //! a fence is never below the clock, and no namespace ends while its own fence is above it.
 
-use crate::state::{CALLERS, Seq, Space};
+use crate::state::{Seq, Space};
 use crate::{Command, Done, Rest};
 use tenure_core::bounds::FORGET_US;
 use tenure_core::lease::Fence;
@@ -49,7 +49,7 @@ impl Space {
 
     /// True if it is like one that was never used, except for its numbers.
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.queue_by_name.is_empty()
+        self.lines.hold_nothing()
             && self.limits.are_none()
             && self.pools.by_name().is_empty()
             && self.leases.hold_nothing()
@@ -59,7 +59,6 @@ impl Space {
             && self.dependencies.are_none()
             && self.waiters.are_none()
             && self.workers.known().is_empty()
-            && self.queues[CALLERS].priorities.is_empty()
             && !self.outbox.has_rows()
     }
 

@@ -68,7 +68,7 @@ impl Space {
     }
 
     fn view_of_queue(&self, queue: QueueId, workers: u64, now: Moment) -> Option<QueueView> {
-        let q = self.queues.get(queue)?;
+        let q = self.lines.queue(queue)?;
         let paused_until = q.paused_until.filter(|until| *until > now);
         let c = &q.counts;
         let whole = q.place != crate::state::Place::Open;
@@ -94,7 +94,7 @@ impl Space {
     /// The time since which the oldest ready job is ready: the least over the heads of open lanes; looks at a thousand
     /// at most.
     fn oldest_ready(&self, queue: QueueId) -> Option<Moment> {
-        let q = &self.queues[queue];
+        let q = &self.lines[queue];
         if q.place != crate::state::Place::Open {
             return None;
         }
@@ -102,10 +102,10 @@ impl Space {
         let mut oldest: Option<Moment> = None;
         for turns in q.priorities.values() {
             for (_, _, group) in &turns.open {
-                for (_, bundle) in &self.groups[*group].open {
-                    for (_, lane) in &self.bundles[*bundle].open {
+                for (_, bundle) in &self.lines[*group].open {
+                    for (_, lane) in &self.lines[*bundle].open {
                         looked += 1;
-                        if let Some((_, slot)) = self.head(*lane) {
+                        if let Some((_, slot)) = self.lines.head(*lane) {
                             let at = self.jobs[slot.job()].run_at;
                             oldest = Some(oldest.map_or(at, |old| old.min(at)));
                         }
@@ -120,7 +120,8 @@ impl Space {
     }
 
     pub(crate) fn list_queues(&self, p: &Page, now: Moment) -> Listed<QueueView> {
-        let there = behind(&self.queue_by_name, p).filter(|(_, slot)| !self.queues[**slot].hidden);
+        let there =
+            behind(self.lines.queue_by_name(), p).filter(|(_, slot)| !self.lines[**slot].hidden);
         // Once for all queues: asking each worker for each queue would cost the product of both.
         let mut workers: HashMap<QueueId, u64> = HashMap::new();
         for queue in self.workers.known().values().flat_map(|w| w.asked_lately(now)) {
@@ -145,8 +146,9 @@ impl Space {
         let external = state.map_or(0, |(_, l)| u64::from(l.external));
         let cap = settings.concurrency.map(u64::from);
         let queue = (name.family() == "queue").then_some(name.key()).flatten();
-        let queue =
-            queue.and_then(|queue| self.queue_by_name.get(queue)).map(|slot| &self.queues[*slot]);
+        let queue = queue
+            .and_then(|queue| self.lines.queue_by_name().get(queue))
+            .map(|slot| &self.lines[*slot]);
         let whole = queue.filter(|q| q.place != crate::state::Place::Open);
         let whole = whole.map_or(0, |q| q.counts.waiting - q.counts.blocked);
         let door = state.and_then(|(_, l)| l.door);
@@ -160,7 +162,7 @@ impl Space {
             gauge: state
                 .and_then(|(_, l)| l.gauge.as_ref())
                 .map(|gauge| Box::new(GaugeView::new(&gauge.gauge, gauge.shown()))),
-            waiting: door.map_or(0, |door| self.doors[door].waiting) + whole,
+            waiting: door.map_or(0, |door| self.lines[door].waiting) + whole,
             over_limit: cap.map_or(0, |cap| (in_use + external).saturating_sub(cap)),
             paused_until: state
                 .and_then(|(_, l)| l.paused_until)
@@ -168,7 +170,7 @@ impl Space {
             holders: state.map_or_else(Vec::new, |(_, l)| self.holders(l.holders.iter())),
             line: match door {
                 Some(door) if line => {
-                    let line = self.line_at(door).into_iter();
+                    let line = self.lines.line_at(door).into_iter();
                     line.map(|(queue, slot)| self.waiter(queue, slot)).collect()
                 }
                 _ => Vec::new(),
@@ -185,7 +187,7 @@ impl Space {
             }
         } else {
             let job = &self.jobs[waiter.job()];
-            let queue = self.queues[queue].name.clone();
+            let queue = self.lines[queue].name.clone();
             Waiter { job: Some(job.id.clone()), queue, since: job.run_at }
         }
     }
@@ -202,7 +204,7 @@ impl Space {
                 || l.resting_sum > 0
                 || l.external > 0
                 || l.paused_until.is_some()
-                || l.door.is_some_and(|door| self.doors[door].waiting > 0);
+                || l.door.is_some_and(|door| self.lines[door].waiting > 0);
             used.then_some(name)
         });
         // The first of both together are among the first of each.
@@ -224,7 +226,7 @@ impl Space {
             leased: p.leased,
             cooling: p.cooling,
             banned: p.banned,
-            waiting: p.doors.values().map(|door| self.doors[*door].waiting).sum(),
+            waiting: p.doors.values().map(|door| self.lines[*door].waiting).sum(),
         }
     }
 
@@ -279,7 +281,7 @@ impl Space {
         let from = after.map_or_else(Fence::default, Fence::next);
         for lease in self.leases.from(from) {
             let queue =
-                lease.job.and_then(|slot| self.queues[self.jobs.queue_of(slot)].name.clone());
+                lease.job.and_then(|slot| self.lines[self.jobs.queue_of(slot)].name.clone());
             let resources: Vec<HeldResource> = lease
                 .resources
                 .iter()
@@ -324,7 +326,7 @@ impl Space {
             .filter(|(_, w)| is_recent(w.seen_at, now) || w.waiting > 0);
         let views = there.map(|(id, w)| {
             let queues = w.asked_lately(now);
-            let queues = queues.filter_map(|queue| self.queues.get(queue)?.name.clone());
+            let queues = queues.filter_map(|queue| self.lines.queue(queue)?.name.clone());
             let view = WorkerView {
                 id: id.clone(),
                 host: w.host.clone(),
@@ -351,7 +353,7 @@ impl Space {
         for state in JobState::ALL {
             stats.jobs.insert(state, 0);
         }
-        for (slot, q) in self.queues.iter() {
+        for (slot, q) in self.lines.queues() {
             let Some(name) = q.name.as_ref().filter(|_| !q.hidden) else { continue };
             let c = &q.counts;
             let blocked = if q.place == crate::state::Place::Open { c.blocked } else { c.waiting };

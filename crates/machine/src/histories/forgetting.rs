@@ -75,7 +75,7 @@ impl World {
 
     /// Remembered groups, and their rows on the disk.
     fn groups(&self) -> (usize, usize) {
-        let groups = self.machine.spaces.values().map(|space| space.groups.iter().count()).sum();
+        let groups = self.machine.spaces.values().map(|space| space.lines.groups().count()).sum();
         (groups, self.store.count(Kind::Turn))
     }
 
@@ -141,7 +141,7 @@ impl World {
     /// Number of queues in a list.
     fn queues(&self) -> usize {
         let spaces = self.machine.spaces.values();
-        spaces.flat_map(|space| space.queues.iter()).filter(|(_, q)| !q.hidden).count()
+        spaces.flat_map(|space| space.lines.queues()).filter(|(_, q)| !q.hidden).count()
     }
 }
 
@@ -156,7 +156,7 @@ impl World {
     fn entries(&self) -> (usize, usize) {
         let spaces = || self.machine.spaces.values();
         let queues =
-            spaces().flat_map(|space| space.queues.iter()).filter(|(_, q)| q.name.is_some());
+            spaces().flat_map(|space| space.lines.queues()).filter(|(_, q)| q.name.is_some());
         (queues.count(), spaces().map(|space| space.limits.iter().count()).sum())
     }
 }
@@ -375,11 +375,11 @@ fn names_of_queues_that_were_used_once_leave_nothing_behind() {
         world.ticks();
     }
     let space = &world.machine.spaces[&Namespace::main()];
-    let names: Vec<&str> = space.queue_by_name.keys().map(QueueName::as_str).collect();
+    let names: Vec<&str> = space.lines.queue_by_name().keys().map(QueueName::as_str).collect();
     assert_eq!(names, ["waits"]);
     // The queue of lock waiters has no name.
-    assert_eq!((space.queues.iter().count(), space.limits.by_name().len()), (2, 1));
-    assert!(space.workers.known().is_empty() && space.queue_ends.len() == 1);
+    assert_eq!((space.lines.queues().count(), space.limits.by_name().len()), (2, 1));
+    assert!(space.workers.known().is_empty() && space.lines.next_check().is_some());
     let rows = [Kind::Queue, Kind::Turn, Kind::Limit].map(|kind| world.store.count(kind));
     assert_eq!(rows, [1, 0, 0]);
 }

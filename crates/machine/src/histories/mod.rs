@@ -188,7 +188,7 @@ fn queues_that_were_reached() -> usize {
         let seen = ObserveLimit { limit: limit.clone(), external: 0, hold: None };
         apply(Command::Request(seen.into()));
     }
-    let bundles = machine.spaces[&space].bundles.iter();
+    let bundles = machine.spaces[&space].lines.bundles();
     bundles.filter(|(_, bundle)| bundle.place == crate::state::Place::Open).count()
 }
 

@@ -36,7 +36,7 @@ impl Space {
             Stand::Scheduled => JobState::Scheduled,
             Stand::Dependent => JobState::Dependent,
             Stand::Running(_) => JobState::Running,
-            Stand::Waiting(lane) if self.is_blocked(lane) => JobState::Blocked,
+            Stand::Waiting(lane) if self.lines.is_blocked(lane) => JobState::Blocked,
             Stand::Waiting(_) => JobState::Ready,
         }
     }
@@ -133,8 +133,8 @@ impl Space {
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {
         let Some(s) = self.jobs.release_shape(shape) else { return };
         if let Some(lane) = s.lane {
-            self.lanes[lane].shapes -= 1;
-            self.drop_lane_if_idle(lane);
+            self.lines[lane].shapes -= 1;
+            self.lines.drop_lane_if_idle(lane);
         }
         self.drop_needs(&s.held);
     }
@@ -210,9 +210,9 @@ impl Space {
             suspect,
         };
         let shape = job.shape;
-        let lane = self.lane_for(&key);
+        let lane = self.lines.lane_for(&key);
         if !suspect {
-            self.lanes[lane].shapes += 1;
+            self.lines[lane].shapes += 1;
             self.jobs.set_lane(shape, lane);
         }
         lane
@@ -221,7 +221,7 @@ impl Space {
     /// The shape of a new job: its own settings first, then its queue's, then the defaults.
     pub(crate) fn shape_of(&self, job: &NewJob) -> StoredShape {
         let settings =
-            self.queue_by_name.get(&job.queue).map(|queue| &self.queues[*queue].settings);
+            self.lines.queue_by_name().get(&job.queue).map(|queue| &self.lines[*queue].settings);
         StoredShape {
             queue: job.queue.clone(),
             priority: job.priority,

@@ -37,7 +37,7 @@ impl Space {
     /// Remembers the push of this id, which replaced the content of a job.
     pub(crate) fn remember_replacing(&mut self, by: Option<JobId>, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
-        let queue = self.queues[self.jobs.shape(job.shape).queue].name.clone();
+        let queue = self.lines[self.jobs.shape(job.shape).queue].name.clone();
         let (Some(by), Some(queue)) = (by.filter(|by| *by != job.id), queue) else { return };
         let state = match job.stand {
             Stand::Dependent => JobState::Dependent,

@@ -113,7 +113,7 @@ impl Space {
             return None;
         };
         let queue = self.jobs.queue_of(slot);
-        self.queues[queue].counts.running -= 1;
+        self.lines[queue].counts.running -= 1;
         if lease.first && matches!(end, End::Unheard | End::Undelivered) {
             self.undo_start(slot, now);
         }
@@ -164,7 +164,7 @@ impl Space {
         let shape = self.jobs.shape_of(slot);
         let rules = RunRules {
             retry: shape.retry.clone(),
-            lost_delay: self.queues[shape.queue].settings.lost_delay,
+            lost_delay: self.lines[shape.queue].settings.lost_delay,
         };
         let (outcome, settled) = (end.outcome(), end.is_settle());
         let job = &mut self.jobs[slot];
@@ -253,15 +253,18 @@ impl Space {
     pub(crate) fn schedule(&mut self, slot: LiveJobId) {
         self.jobs.schedule(slot);
         let queue = self.jobs.queue_of(slot);
-        self.queues[queue].counts.scheduled += 1;
+        self.lines[queue].counts.scheduled += 1;
         self.jobs.mark(slot);
     }
 
     /// Puts the job into its lane: at its old place if it keeps it, otherwise at the end.
     pub(crate) fn make_ready(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
-        let arrival =
-            if job.keeps_place && job.arrival > 0 { job.arrival } else { self.next_arrival() };
+        let arrival = if job.keeps_place && job.arrival > 0 {
+            job.arrival
+        } else {
+            self.lines.next_arrival()
+        };
         let lane = self.lane_of_job(slot);
         let job = &mut self.jobs[slot];
         job.arrival = arrival;
@@ -297,8 +300,8 @@ impl Space {
         life.lease = None;
         life.bytes = bytes;
         let job = self.forget_job(slot);
-        self.use_queue(queue, now);
-        let counts = &mut self.queues[queue].counts;
+        self.lines.use_queue(queue, now);
+        let counts = &mut self.lines[queue].counts;
         match state {
             JobState::Succeeded => counts.succeeded += 1,
             JobState::Failed => counts.failed += 1,
@@ -324,7 +327,7 @@ impl Space {
             self.schedules.job_ended(origin, &job.id, Some(state), now);
         }
         if let Some(unique) = job.unique {
-            let queue = self.queues[queue].name.clone();
+            let queue = self.lines[queue].name.clone();
             let created_at = job.created_at;
             let ended = queue.map(|queue| EndedJob { queue, state, created_at, finished_at: now });
             self.end_key(&unique.key, job.seq, ended, now);

@@ -27,16 +27,16 @@ pub(crate) enum Tried {
 impl Space {
     /// Tries the head of an open lane.
     pub(crate) fn try_lane(&mut self, lane: LaneId, asker: &Asker, now: Moment) -> Tried {
-        let bundle = self.lanes[lane].bundle;
+        let bundle = self.lines[lane].bundle;
         self.clear_out(Entry::Lane(lane));
         self.clear_out(Entry::Bundle(bundle));
-        let needs = self.lanes[lane].key.needs.clone();
-        let reserves = self.lanes[lane].reserving;
+        let needs = self.lines[lane].key.needs.clone();
+        let reserves = self.lines[lane].reserving;
         for need in needs.iter() {
             let key = Space::door_key(need);
             let behind = match self.find_door(&key) {
                 Some(door) if !reserves && !self.runs_already(need, lane) => {
-                    self.must_stand_behind(door, lane)
+                    self.lines.must_stand_behind(door, lane)
                 }
                 _ => false,
             };
@@ -67,7 +67,7 @@ impl Space {
     /// True if a queue's own limit admits another job; otherwise the queue is blocked in that wait queue. `suspects`:
     /// the asking worker may take one.
     pub(crate) fn queue_is_open(&mut self, queue: QueueId, suspects: bool, now: Moment) -> bool {
-        let q = &self.queues[queue];
+        let q = &self.lines[queue];
         if q.paused_until.is_some_and(|until| until > now) || q.place != Place::Open {
             return false;
         }
@@ -91,17 +91,17 @@ impl Space {
     }
 
     fn grant_head(&mut self, lane: LaneId, asker: &Asker, now: Moment) -> Fence {
-        let Some((arrival, head)) = self.head(lane) else {
+        let Some((arrival, head)) = self.lines.head(lane) else {
             panic!("an empty lane was tried");
         };
-        if self.lanes[lane].reserving {
+        if self.lines[lane].reserving {
             self.drop_reservation(lane, now);
         }
-        let key = self.lanes[lane].key.clone();
+        let key = self.lines[lane].key.clone();
         let queue = key.queue;
         let fence = self.leases.next_fence(now);
         let (limits, resources) = self.take_needs(lane, fence, now);
-        self.book_turn(lane);
+        self.lines.book_turn(lane);
         if self.leases.is_empty() {
             // Ticks were not needed before: the engine was not deaf.
             self.pulse = now;
@@ -155,10 +155,10 @@ impl Space {
         fence: Fence,
         now: Moment,
     ) -> (Vec<HeldLimit>, Vec<HeldRes>) {
-        let key = self.lanes[lane].key.clone();
+        let key = self.lines[lane].key.clone();
         let mut limits = Vec::with_capacity(key.needs.len());
         let mut resources = Vec::new();
-        if let Some(own) = self.queues[key.queue].limit
+        if let Some(own) = self.lines[key.queue].limit
             && self.limits.setting(own).is_some()
             && !key
                 .needs
@@ -221,7 +221,7 @@ impl Space {
         let unique = job.unique.as_ref().filter(|u| u.until == Until::Start).map(|u| u.key.clone());
         self.jobs.unwatch_expiry(slot);
         let queue = self.jobs.queue_of(slot);
-        self.queues[queue].counts.running += 1;
+        self.lines[queue].counts.running += 1;
         if let Some(key) = unique {
             self.release_key(&key, slot);
         }
@@ -275,7 +275,7 @@ impl Space {
             while fences.len() < max && bytes < PAGE_BYTES_FULL && *steps > 0 {
                 // First opens entries that events have freed, so that the order also covers those that are about to
                 // open.
-                if !self.pending.is_empty() || !self.families.is_empty() {
+                if self.has_pending() {
                     *steps -= 1;
                     self.step_pending(now);
                     continue;
@@ -284,7 +284,7 @@ impl Space {
                 if !self.queue_is_open(*queue, suspects, now) {
                     break;
                 }
-                let Some(lane) = self.next_lane(*queue, suspects) else { break };
+                let Some(lane) = self.lines.next_lane(*queue, suspects) else { break };
                 match self.try_lane(lane, asker, now) {
                     Tried::Granted(fence) => {
                         let job = self.leases.get(fence).and_then(|lease| lease.job);
@@ -313,23 +313,17 @@ impl Space {
 
     /// The queue of a name; makes it if necessary.
     pub(crate) fn queue_for(&mut self, name: &QueueName, now: Moment) -> QueueId {
-        if let Some(queue) = self.queue_by_name.get(name).copied() {
-            if std::mem::take(&mut self.queues[queue].hidden) {
-                self.dirty_queues.insert(queue);
+        if let Some(queue) = self.lines.queue_by_name().get(name).copied() {
+            if std::mem::take(&mut self.lines[queue].hidden) {
+                self.lines.mark_queue(queue);
             }
-            self.use_queue(queue, now);
+            self.lines.use_queue(queue, now);
             return queue;
         }
         let limit = name.limit().map(|limit| self.limits.named(&limit));
         if let Some(limit) = limit {
             self.limits[limit].uses += 1;
         }
-        let new = Queue::new(Some(name.clone()), limit, now);
-        let look_at = new.look_at;
-        let queue = self.queues.insert(new);
-        self.queue_ends.set(look_at, queue);
-        self.dirty_queues.insert(queue);
-        self.queue_by_name.insert(name.clone(), queue);
-        queue
+        self.lines.add_queue(name.clone(), Queue::new(Some(name.clone()), limit, now))
     }
 }

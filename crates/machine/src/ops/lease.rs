@@ -194,8 +194,8 @@ impl Space {
         queue: &QueueName,
         payload: &Json,
     ) -> Result<Cow<'_, [Need]>, Refusal> {
-        match self.queue_by_name.get(queue) {
-            Some(slot) => filled(&self.queues[*slot].settings.needs, payload, queue),
+        match self.lines.queue_by_name().get(queue) {
+            Some(slot) => filled(&self.lines[*slot].settings.needs, payload, queue),
             None => Ok(Cow::Borrowed(&[])),
         }
     }

@@ -88,7 +88,7 @@ impl Space {
             Now::Live(slot) => {
                 let queue = self.jobs.queue_of(*slot);
                 lets_state(self.state_of(*slot))
-                    && lets_queue(self.queues[queue].name.as_ref())
+                    && lets_queue(self.lines[queue].name.as_ref())
                     && filter.lets_end(None)
                     && self.lets_origin(filter, *slot)
             }

@@ -31,7 +31,7 @@ impl Space {
             Named::Finished(job) => return no(job.id, job.state),
         };
         let shape = self.jobs.shape_of(slot);
-        let settings = self.queues[shape.queue].settings.clone();
+        let settings = self.lines[shape.queue].settings.clone();
         let Some(mut new) = StoredShape::decode(&shape.bytes) else {
             return Ok(self.jobs[slot].seq);
         };

@@ -84,7 +84,7 @@ impl Space {
         self.pools[pool].uses -= 1;
         let doors: Vec<DoorId> = self.pools[pool].doors.values().copied().collect();
         for door in doors {
-            self.door_due(door);
+            self.lines.door_due(door);
         }
         if let Some(lane) = self.pools[pool].reservation.as_ref().map(|own| own.lane) {
             self.drop_reservation(lane, now);

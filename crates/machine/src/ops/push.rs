@@ -294,7 +294,7 @@ impl Space {
             (OnConflict::Reject, _) => Err(conflict()),
             (OnConflict::Replace, Some(slot)) => {
                 let there = self.jobs.shape_of(slot);
-                if self.queues[there.queue].name.as_ref() != Some(&job.queue) {
+                if self.lines[there.queue].name.as_ref() != Some(&job.queue) {
                     if is_brought { Ok(duplicate) } else { Err(conflict()) }
                 } else if matches!(self.jobs[slot].stand, Stand::Running(_)) {
                     Ok(duplicate)
@@ -364,7 +364,7 @@ impl Space {
     ) -> Option<Box<JobView>> {
         if let Some(slot) = self.jobs.by_seq(seq) {
             let job = &self.jobs[slot];
-            let queue = self.queues[self.jobs.shape(job.shape).queue].name.clone()?;
+            let queue = self.lines[self.jobs.shape(job.shape).queue].name.clone()?;
             let view = JobView::bare(id.clone(), queue, self.state_of(slot), job.created_at);
             return Some(Box::new(JobView { run_at: job.run_at, ..view }));
         }
@@ -376,8 +376,8 @@ impl Space {
     }
 
     pub(crate) fn check_room(&self, queue: &QueueName, more: u64) -> Result<(), Refusal> {
-        let Some(queue_slot) = self.queue_by_name.get(queue) else { return Ok(()) };
-        let q = &self.queues[*queue_slot];
+        let Some(queue_slot) = self.lines.queue_by_name().get(queue) else { return Ok(()) };
+        let q = &self.lines[*queue_slot];
         let Some(most) = q.settings.max_waiting else { return Ok(()) };
         let waiting = q.counts.waiting + q.counts.scheduled + q.counts.dependent;
         if waiting + more <= u64::from(most) {
@@ -434,7 +434,7 @@ impl Space {
                     let replace = may_replace(&job);
                     let there = self.jobs.by_seq(seq).filter(|slot| {
                         let queue = self.jobs.queue_of(*slot);
-                        replace && self.queues[queue].name.as_ref() == Some(&job.queue)
+                        replace && self.lines[queue].name.as_ref() == Some(&job.queue)
                     });
                     match there {
                         Some(slot) => {
@@ -475,7 +475,7 @@ impl Space {
 
     /// True if no worker asked for a queue within the last minute.
     pub(crate) fn is_unasked(&self, queue: QueueId, now: Moment) -> bool {
-        let asked = self.queues[queue].asked_at;
+        let asked = self.lines[queue].asked_at;
         asked.is_none_or(|at| !is_recent(at, now))
     }
 
@@ -646,7 +646,7 @@ impl Space {
         let shape = self.shape_for(&there.shape, now)?;
         let life = StoredLife::decode(&there.life)?;
         let queue = self.jobs.shape(shape).queue;
-        let counts = &mut self.queues[queue].counts;
+        let counts = &mut self.lines[queue].counts;
         match there.state {
             JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
             JobState::Failed => counts.failed = counts.failed.saturating_sub(1),

@@ -21,8 +21,8 @@ pub(crate) fn queue_not_found(queue: &QueueName) -> Refusal {
 
 impl Space {
     pub(crate) fn queue_named(&self, name: &QueueName) -> Result<QueueId, Refusal> {
-        let queue = self.queue_by_name.get(name).copied();
-        queue.filter(|queue| !self.queues[*queue].hidden).ok_or_else(|| queue_not_found(name))
+        let queue = self.lines.queue_by_name().get(name).copied();
+        queue.filter(|queue| !self.lines[*queue].hidden).ok_or_else(|| queue_not_found(name))
     }
 
     pub(crate) fn put_queue(
@@ -35,7 +35,7 @@ impl Space {
         self.check_needs(needs).map_err(|no| no.below("/needs"))?;
         let created = self.queue_named(&put.queue).is_err();
         let queue = self.queue_for(&put.queue, now);
-        if created || self.queues[queue].settings != put.settings {
+        if created || self.lines[queue].settings != put.settings {
             self.queue_happens(queue, EventType::QueueChanged, None, now);
         }
         self.set_queue(queue, put.settings);
@@ -48,7 +48,7 @@ impl Space {
         now: Moment,
     ) -> Result<(QueueId, bool), Refusal> {
         let queue = self.queue_named(&patch.queue)?;
-        let mut settings = self.queues[queue].settings.clone();
+        let mut settings = self.lines[queue].settings.clone();
         patch.needs.apply_or_default(&mut settings.needs);
         patch.retry.apply(&mut settings.retry);
         patch.timeout.apply(&mut settings.timeout);
@@ -76,18 +76,18 @@ impl Space {
         until: Option<Moment>,
         now: Moment,
     ) {
-        let queue = self.queues[queue].name.clone();
+        let queue = self.lines[queue].name.clone();
         self.happens(kind, About { queue, until, ..About::default() }, now);
     }
 
     fn set_queue(&mut self, queue: QueueId, settings: QueueSettings) {
-        self.queues[queue].settings = settings;
-        self.dirty_queues.insert(queue);
+        self.lines[queue].settings = settings;
+        self.lines.mark_queue(queue);
     }
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, now: Moment) -> Result<(), Refusal> {
         let queue = self.queue_named(name)?;
-        let counts = self.queues[queue].counts;
+        let counts = self.lines[queue].counts;
         let unfinished = counts.waiting + counts.scheduled + counts.running;
         if unfinished > 0 {
             return Err(QueueRefusal::NotEmpty { queue: name.clone(), unfinished }.into());
@@ -95,83 +95,56 @@ impl Space {
         self.queue_happens(queue, EventType::QueueDeleted, None, now);
         // Finished jobs stay in the archive, and waiting calls keep waiting. So only the settings go; the entry itself
         // is still needed.
-        self.queues[queue].settings = QueueSettings::default();
-        self.clear_pause(queue);
-        self.queues[queue].asked_at = None;
-        for rank in self.queues[queue].priorities.keys().copied().collect::<Vec<_>>() {
-            self.void_turns(queue, rank);
+        self.lines[queue].settings = QueueSettings::default();
+        self.lines.pause_queue(queue, None);
+        self.lines[queue].asked_at = None;
+        for rank in self.lines[queue].priorities.keys().copied().collect::<Vec<_>>() {
+            self.lines.void_priority(queue, rank);
         }
         self.forget_queue_row(name);
-        self.dirty_queues.remove(&queue);
-        self.queues[queue].hidden = true;
+        self.lines.unmark_queue(queue);
+        self.lines[queue].hidden = true;
         self.drop_hidden_queue_if_idle(queue);
         Ok(())
     }
 
     /// Drops a deleted, hidden queue once it is unused.
     pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: QueueId) {
-        let left_over = self.queues.get(queue).filter(|q| q.is_left_over());
+        let left_over = self.lines.queue(queue).filter(|q| q.is_left_over());
         if let Some(name) = left_over.and_then(|q| q.name.clone()) {
             self.drop_queue(queue, &name);
-        }
-    }
-
-    /// For calls after a finished job of a queue went, or a call that waited for it. A deleted, unused queue goes with
-    /// the next tick; not at once, because the step that freed it may still name it.
-    pub(crate) fn freed_queue(&mut self, queue: QueueId) {
-        let now = self.last;
-        let Some(q) = self.queues.get_mut(queue) else { return };
-        if q.is_left_over() {
-            self.queue_ends.clear(q.look_at, queue);
-            q.look_at = now;
-            self.queue_ends.set(now, queue);
-        }
-    }
-
-    /// Notes a use of a queue. Its row has the hour of it, so that few uses cost a write.
-    pub(crate) fn use_queue(&mut self, queue: QueueId, now: Moment) {
-        let q = &mut self.queues[queue];
-        q.used_at = q.used_at.max(now);
-        if q.used_at.since(q.noted_at) >= Span::from_us(FORGET_AGAIN_US) {
-            self.dirty_queues.insert(queue);
         }
     }
 
     /// An empty queue without settings is dropped a day after its last use; otherwise every name ever pushed to would
     /// stay forever.
     pub(crate) fn forget_unused_queue(&mut self, queue: QueueId, now: Moment) {
-        let Some(q) = self.queues.get(queue) else { return };
+        let Some(q) = self.lines.queue(queue) else { return };
         let Some(name) = q.name.clone() else { return };
         let unset = q.settings == QueueSettings::default() && q.paused_until.is_none();
         let ends = q.used_at.plus(Span::from_us(FORGET_US));
         if q.is_idle() && (q.hidden || unset && ends <= now) {
             if !q.hidden {
                 self.forget_queue_row(&name);
-                self.dirty_queues.remove(&queue);
+                self.lines.unmark_queue(queue);
             }
             self.drop_queue(queue, &name);
             return;
         }
         let again = ends.max(now.plus(Span::from_us(FORGET_AGAIN_US)));
-        self.queues[queue].look_at = again;
-        self.queue_ends.set(again, queue);
+        self.lines.look_at_queue(queue, again);
     }
 
     /// Removes a queue from the index; nothing points to it.
     fn drop_queue(&mut self, queue: QueueId, name: &QueueName) {
-        self.queues_to_serve.remove(&queue);
         self.workers.forget_queue(queue);
-        if self.queues[queue].place != Place::Open {
+        if self.lines[queue].place != Place::Open {
             self.leave_door(Entry::Queue(queue));
         }
         self.clear_out(Entry::Queue(queue));
-        self.queue_by_name.remove(name);
-        if let Some(q) = self.queues.remove(queue) {
-            self.queue_ends.clear(q.look_at, queue);
-            if let Some(limit) = q.limit {
-                self.limits[limit].uses -= 1;
-                self.drop_limit_if_idle(limit);
-            }
+        if let Some(limit) = self.lines.remove_queue(queue, name).and_then(|q| q.limit) {
+            self.limits[limit].uses -= 1;
+            self.drop_limit_if_idle(limit);
         }
     }
 
@@ -183,18 +156,14 @@ impl Space {
     ) -> QueueId {
         let queue = self.queue_for(name, now);
         let until = until.map_or(Moment::MAX, |later| later.moment(now));
-        let until = self.queues[queue].paused_until.map_or(until, |old| old.max(until));
-        self.clear_pause(queue);
+        let until = self.lines[queue].paused_until.map_or(until, |old| old.max(until));
+        self.lines.pause_queue(queue, Some(until).filter(|until| *until > now));
         if until > now {
-            self.queues[queue].paused_until = Some(until);
-            if until < Moment::MAX {
-                self.queue_pauses.set(until, queue);
-            }
             self.drop_reservations_of_queue(queue, now);
             let ends = Some(until).filter(|until| *until < Moment::MAX);
             self.queue_happens(queue, EventType::QueuePaused, ends, now);
         }
-        self.dirty_queues.insert(queue);
+        self.lines.mark_queue(queue);
         queue
     }
 
@@ -204,19 +173,13 @@ impl Space {
         now: Moment,
     ) -> Result<QueueId, Refusal> {
         let queue = self.queue_named(name)?;
-        if self.queues[queue].paused_until.is_some_and(|until| until > now) {
+        if self.lines[queue].paused_until.is_some_and(|until| until > now) {
             self.queue_happens(queue, EventType::QueueResumed, None, now);
         }
-        self.clear_pause(queue);
-        self.dirty_queues.insert(queue);
-        self.queues_to_serve.insert(queue);
+        self.lines.pause_queue(queue, None);
+        self.lines.mark_queue(queue);
+        self.lines.serve(queue);
         Ok(queue)
-    }
-
-    fn clear_pause(&mut self, queue: QueueId) {
-        if let Some(until) = self.queues[queue].paused_until.take() {
-            self.queue_pauses.clear(until, queue);
-        }
     }
 }
 

@@ -131,7 +131,7 @@ impl Space {
         (s.overlap, s.catch_up, s.catch_up_max) = (overlap, catch_up, catch_up_max);
         self.set_scheduled_job(slot, job_text(&job));
         if new_timing {
-            let version = self.next_arrival();
+            let version = self.lines.next_arrival();
             let s = self.schedules.open(slot);
             (s.version, s.era, s.changed_at) = (version, version, now);
             (s.timing, s.moved, s.awaits_job) = (timing, None, false);
@@ -185,7 +185,7 @@ impl Space {
     /// A pause begins, changes or is ended: occurrences before its end do not count.
     fn begin_again(&mut self, slot: LiveScheduleId, until: Option<Moment>, now: Moment) {
         self.schedules.leave_orders(slot);
-        let version = self.next_arrival();
+        let version = self.lines.next_arrival();
         let s = self.schedules.open(slot);
         (s.version, s.paused_until, s.awaits_job, s.wanted_at) = (version, until, false, None);
         let cursor = until.unwrap_or(now).max(s.decided);
@@ -267,7 +267,7 @@ impl Space {
             return None;
         }
         self.schedules.leave_orders(slot);
-        let version = self.next_arrival();
+        let version = self.lines.next_arrival();
         let s = self.schedules.open(slot);
         let had_ended = s.has_ended();
         if let Some(due) = s.due_moments(now) {

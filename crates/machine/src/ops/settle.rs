@@ -220,7 +220,7 @@ impl Space {
             return Ok(SettledOne::changed_nothing(item.lease, result, before));
         };
         let queue = lease.job.map(|slot| self.jobs.queue_of(slot));
-        let others_wait = queue.is_some_and(|queue| !self.queues[queue].takers.is_empty());
+        let others_wait = queue.is_some_and(|queue| !self.lines[queue].takers.is_empty());
         self.apply_verdicts(fence, &item.resources, &item.limits, now);
         // The end of the run is an event of its own.
         let _ = self.report(fence, item.progress);

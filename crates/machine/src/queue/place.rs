@@ -13,8 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::queue::line::InLine;
-use crate::queue::order::rank_of;
-use crate::state::{DoorId, Entry, LaneId, QueueId, Space, TurnId};
+
+use crate::state::{DoorId, Entry, LaneId, Lines, QueueId, TurnId, rank_of};
 use tenure_core::bounds::{ITEMS_MAX, LINE_SHOWN};
 
 /// The jobs of one group and priority in one line.
@@ -38,40 +38,40 @@ struct QueueLine {
 }
 
 impl Run {
-    fn len(&self, space: &Space) -> u64 {
-        let all: usize = self.lanes.iter().map(|lane| space.lanes[*lane].line.len()).sum();
+    fn len(&self, lines: &Lines) -> u64 {
+        let all: usize = self.lanes.iter().map(|lane| lines[*lane].line.len()).sum();
         (all - self.reserving.len()) as u64
     }
 
     /// The number of these that arrived earlier.
-    fn rank(&self, space: &Space, arrival: u64) -> u64 {
-        let all: usize = self.lanes.iter().map(|lane| space.lanes[*lane].line.rank(arrival)).sum();
+    fn rank(&self, lines: &Lines, arrival: u64) -> u64 {
+        let all: usize = self.lanes.iter().map(|lane| lines[*lane].line.rank(arrival)).sum();
         (all - self.reserving.iter().filter(|head| **head < arrival).count()) as u64
     }
 
     /// The number of these that go before a job of another group.
-    fn before(&self, space: &Space, start: u64, arrival: u64) -> u64 {
+    fn before(&self, lines: &Lines, start: u64, arrival: u64) -> u64 {
         let Some(ahead) = start.checked_sub(self.start) else { return 0 };
-        let (sooner, len) = (ahead.div_ceil(self.unit), self.len(space));
+        let (sooner, len) = (ahead.div_ceil(self.unit), self.len(lines));
         if sooner >= len {
             return len;
         }
         // One may start at the very same time: then the earlier arrival goes first.
-        let tie = ahead.is_multiple_of(self.unit) && self.rank(space, arrival) > sooner;
+        let tie = ahead.is_multiple_of(self.unit) && self.rank(lines, arrival) > sooner;
         sooner + u64::from(tie)
     }
 }
 
-impl Space {
+impl Lines {
     fn add_lane(&self, line: &mut QueueLine, lane: LaneId, start: Option<u64>, left: &mut usize) {
         if *left == 0 {
             return;
         }
         *left -= 1;
-        let (group, rank) = (self.group_of(lane), rank_of(self.lanes[lane].key.priority));
+        let (group, rank) = (self.group_of(lane), rank_of(self[lane].key.priority));
         let run = line.runs.entry((rank, group)).or_insert_with(|| {
-            let g = &self.groups[group];
-            let v = self.queues[g.queue].priorities.get(&rank).map_or(0, |turns| turns.v);
+            let g = &self[group];
+            let v = self[g.queue].priorities.get(&rank).map_or(0, |turns| turns.v);
             let start = start.unwrap_or(g.own.max(v));
             Run { start, unit: self.turn_unit(group), lanes: Vec::new(), reserving: Vec::new() }
         });
@@ -82,7 +82,7 @@ impl Space {
         match entry {
             Entry::Lane(lane) => self.add_lane(line, lane, start, left),
             Entry::Bundle(bundle) => {
-                for (_, lane) in self.bundles[bundle].open.iter().take(*left) {
+                for (_, lane) in self[bundle].open.iter().take(*left) {
                     self.add_lane(line, *lane, start, left);
                 }
             }
@@ -101,14 +101,14 @@ impl Space {
         let mut line = QueueLine::default();
         let own = own.map(|lane| self.group_of(lane));
         let add = |line: &mut QueueLine, group: TurnId, left: &mut usize| {
-            for (_, bundle) in &self.groups[group].open {
+            for (_, bundle) in &self[group].open {
                 self.add_entry(line, Entry::Bundle(*bundle), None, left);
             }
         };
         if let Some(own) = own {
             add(&mut line, own, left);
         }
-        for turns in self.queues[queue].priorities.range(..=down_to).map(|(_, turns)| turns) {
+        for turns in self[queue].priorities.range(..=down_to).map(|(_, turns)| turns) {
             for (_, _, group) in turns.open.iter().filter(|open| Some(open.2) != own) {
                 if *left == 0 {
                     return line;
@@ -121,7 +121,7 @@ impl Space {
 
     /// The entries of one queue in a wait queue, and those that the wait queue has opened for a try.
     fn door_line(&self, door: DoorId, queue: QueueId, left: &mut usize) -> QueueLine {
-        let Some(at_door) = self.doors[door].lines.get(&queue) else { return QueueLine::default() };
+        let Some(at_door) = self[door].lines.get(&queue) else { return QueueLine::default() };
         if at_door.whole {
             return self.ready_line(queue, i16::MAX, None, left);
         }
@@ -138,7 +138,7 @@ impl Space {
         for (_, entry) in &at_door.reserving {
             self.add_entry(&mut line, *entry, None, left);
             let Entry::Lane(lane) = entry else { continue };
-            let key = (rank_of(self.lanes[*lane].key.priority), self.group_of(*lane));
+            let key = (rank_of(self[*lane].key.priority), self.group_of(*lane));
             if let (Some((arrival, _)), Some(run)) = (self.head(*lane), line.runs.get_mut(&key))
                 && run.lanes.last() == Some(lane)
             {
@@ -157,7 +157,7 @@ impl Space {
         if line.reserving.contains(&(arrival, lane)) {
             return line.reserving.range(..(arrival, lane)).count() as u64;
         }
-        let key = (rank_of(self.lanes[lane].key.priority), self.group_of(lane));
+        let key = (rank_of(self[lane].key.priority), self.group_of(lane));
         if !line.runs.get(&key).is_some_and(|run| run.lanes.contains(&lane)) {
             self.add_lane(line, lane, None, &mut 1);
         }
@@ -177,8 +177,8 @@ impl Space {
     }
 
     /// The number of jobs of its queue before a ready one.
-    pub(crate) fn ahead_in_queue(&self, lane: LaneId, arrival: u64) -> u64 {
-        let key = &self.lanes[lane].key;
+    pub fn ahead_in_queue(&self, lane: LaneId, arrival: u64) -> u64 {
+        let key = &self[lane].key;
         let mut left = ITEMS_MAX;
         let rank = rank_of(key.priority);
         let mut line = self.ready_line(key.queue, rank, Some(lane), &mut left);
@@ -186,15 +186,15 @@ impl Space {
     }
 
     /// The number of entries of all queues before one in a wait queue.
-    pub(crate) fn ahead_at_door(&self, door: DoorId, lane: LaneId, arrival: u64) -> u64 {
-        let queue = self.lanes[lane].key.queue;
+    pub fn ahead_at_door(&self, door: DoorId, lane: LaneId, arrival: u64) -> u64 {
+        let queue = self[lane].key.queue;
         let mut left = ITEMS_MAX;
         let before = self.ahead_in(&mut self.door_line(door, queue, &mut left), lane, arrival);
-        let others = self.doors[door].lines.keys().filter(|other| **other != queue);
-        let (misfits, name) = (self.misfits_at(door), &self.queues[queue].name);
+        let others = self[door].lines.keys().filter(|other| **other != queue);
+        let (misfits, name) = (self.misfits_at(door), &self[queue].name);
         let others = others.take(ITEMS_MAX).map(|other| {
             let len = self.standing_at(door, *other, &misfits);
-            len.min(before) + u64::from(len > before && self.queues[*other].name < *name)
+            len.min(before) + u64::from(len > before && self[*other].name < *name)
         });
         before + others.sum::<u64>()
     }
@@ -202,7 +202,7 @@ impl Space {
     /// Unsatisfiable jobs of each queue in a wait queue: they are not part of its line.
     fn misfits_at(&self, door: DoorId) -> BTreeMap<QueueId, u64> {
         let mut misfits = BTreeMap::new();
-        let d = &self.doors[door];
+        let d = &self[door];
         for entry in d.misfits.iter().chain(&d.retry).take(ITEMS_MAX) {
             *misfits.entry(self.entry_queue(*entry)).or_default() += self.entry_len(*entry);
         }
@@ -211,15 +211,15 @@ impl Space {
 
     fn entry_len(&self, entry: Entry) -> u64 {
         match entry {
-            Entry::Lane(lane) => self.lanes[lane].line.len() as u64,
-            Entry::Bundle(bundle) => self.bundles[bundle].waiting,
+            Entry::Lane(lane) => self[lane].line.len() as u64,
+            Entry::Bundle(bundle) => self[bundle].waiting,
             Entry::Queue(_) => 0,
         }
     }
 
     /// The number of a queue's jobs in a wait queue, with those that it has opened.
     fn standing_at(&self, door: DoorId, queue: QueueId, misfits: &BTreeMap<QueueId, u64>) -> u64 {
-        let (line, counts) = (&self.doors[door].lines[&queue], &self.queues[queue].counts);
+        let (line, counts) = (&self[door].lines[&queue], &self[queue].counts);
         let aside = misfits.get(&queue).copied().unwrap_or(0);
         let whole = if line.whole { counts.waiting - counts.blocked } else { 0 };
         let offered = line.offered.map_or(0, |entry| self.entry_len(entry));
@@ -245,7 +245,7 @@ impl Space {
             let heads = lanes
                 .iter()
                 .take(most)
-                .flat_map(|lane| self.lanes[*lane].line.iter().take(LINE_SHOWN + 1));
+                .flat_map(|lane| self[*lane].line.iter().take(LINE_SHOWN + 1));
             let mut jobs: Vec<(u64, InLine)> =
                 heads.filter(|(arrival, _)| !run.reserving.contains(arrival)).collect();
             jobs.sort_unstable();
@@ -257,11 +257,10 @@ impl Space {
     }
 
     /// The first in line in a wait queue: queue and job, or lock waiter.
-    pub(crate) fn line_at(&self, door: DoorId) -> Vec<(QueueId, InLine)> {
+    pub fn line_at(&self, door: DoorId) -> Vec<(QueueId, InLine)> {
         let mut left = ITEMS_MAX;
-        let mut queues: Vec<QueueId> =
-            self.doors[door].lines.keys().take(ITEMS_MAX).copied().collect();
-        queues.sort_by_key(|queue| self.queues[*queue].name.clone());
+        let mut queues: Vec<QueueId> = self[door].lines.keys().take(ITEMS_MAX).copied().collect();
+        queues.sort_by_key(|queue| self[*queue].name.clone());
         let lines: Vec<(QueueId, Vec<InLine>)> = queues
             .into_iter()
             .take(LINE_SHOWN)

@@ -17,23 +17,16 @@ use tenure_core::time::{Moment, Span};
 impl Space {
     /// Tries the longest-waiting entries, at most 8; the others at the next tick.
     pub(crate) fn tick_reservations(&mut self, now: Moment) {
-        let fallen: Vec<LaneId> = self
-            .reservations
-            .keys()
-            .copied()
-            .filter(|lane| !self.may_reserve(*lane, now))
-            .collect();
+        let fallen = self.lines.reserving().filter(|lane| !self.may_reserve(*lane, now));
+        let fallen: Vec<LaneId> = fallen.collect();
         for lane in fallen {
             self.drop_reservation(lane, now);
         }
         for _ in 0..MARKS_MAX {
-            let Some((try_at, entry)) = self.impatient.first().copied() else { return };
-            if try_at > now {
-                return;
-            }
-            self.wait_on(entry, now.plus(Span::from_us(RESERVE_RETRY_US)));
-            if let Some(lane) = self.entry_lane(entry)
-                && !self.lanes[lane].reserving
+            let Some(entry) = self.lines.first_impatient(now) else { return };
+            self.lines.wait_on(entry, now.plus(Span::from_us(RESERVE_RETRY_US)));
+            if let Some(lane) = self.lines.entry_lane(entry)
+                && !self.lines[lane].reserving
                 && self.may_reserve(lane, now)
                 && self.none_is_reserved(lane)
             {
@@ -42,20 +35,10 @@ impl Space {
         }
     }
 
-    /// The time of the next check of the list; with many entries, ten times a second.
-    pub(crate) fn reservations_due(&self) -> Option<Moment> {
-        let first = self.impatient.first().map(|first| first.0);
-        let check = (!self.reservations.is_empty()).then(|| self.last.plus(Span::from_s(1)));
-        match (first, check) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-
     /// True if no need is closed by time, banned, unknown or unsatisfiable, and the queue's workers ask.
     fn may_reserve(&self, lane: LaneId, now: Moment) -> bool {
-        let l = &self.lanes[lane];
-        let q = &self.queues[l.key.queue];
+        let l = &self.lines[lane];
+        let q = &self.lines[l.key.queue];
         let asked = q.asked_at.is_some_and(|at| at.plus(Span::from_us(ASKED_US)) >= now);
         if q.paused_until.is_some() || !(asked || l.key.queue == CALLERS || !q.takers.is_empty()) {
             return false;
@@ -100,28 +83,28 @@ impl Space {
     }
 
     fn none_is_reserved(&self, lane: LaneId) -> bool {
-        self.lanes[lane].key.needs.iter().all(|need| match need {
+        self.lines[lane].key.needs.iter().all(|need| match need {
             HeldNeed::Limit { limit, .. } => self.limits[*limit].reservation.is_none(),
             HeldNeed::Pool { pool, .. } => self.pools[*pool].reservation.is_none(),
         })
     }
 
     fn reserve(&mut self, lane: LaneId, now: Moment) {
-        let Some((head, slot)) = self.head(lane) else { return };
+        let Some((head, slot)) = self.lines.head(lane) else { return };
         // A lane that was blocked with its lane group stands for itself from now on.
-        let bundle = self.lanes[lane].bundle;
-        if self.lanes[lane].place == Place::Open {
-            let Place::Parked(door) = self.bundles[bundle].place else { return };
-            let key = self.doors[door].key.clone();
-            self.lanes[lane].reserving = true;
+        let bundle = self.lines[lane].bundle;
+        if self.lines[lane].place == Place::Open {
+            let Place::Parked(door) = self.lines[bundle].place else { return };
+            let key = self.lines[door].key.clone();
+            self.lines[lane].reserving = true;
             self.park(Entry::Lane(lane), key, now);
             self.bundle_changed(bundle, now);
         } else {
-            self.move_reserving(lane, |space| space.lanes[lane].reserving = true);
+            self.lines.set_reserving(lane, true);
         }
         self.own_bundle(lane);
-        self.reservations.insert(lane, Reservation { lane, head, since: now });
-        let needs = self.lanes[lane].key.needs.clone();
+        self.lines.reserve(Reservation { lane, head, since: now });
+        let needs = self.lines[lane].key.needs.clone();
         for need in needs.iter() {
             match need {
                 HeldNeed::Limit { limit, weight, cost, .. } => {
@@ -138,17 +121,17 @@ impl Space {
             }
         }
         self.need_doors_due(&needs);
-        let is_job = self.lanes[lane].key.queue != CALLERS;
+        let is_job = self.lines[lane].key.queue != CALLERS;
         let job = is_job.then(|| self.jobs[slot.job()].id.clone());
         self.outbox.facts.push(Fact::Reserved { job });
     }
 
     /// Ends a reservation: its capacity is free for all, so its wait queues are due.
     pub(crate) fn drop_reservation(&mut self, lane: LaneId, now: Moment) {
-        if self.reservations.remove(&lane).is_none() {
+        if !self.lines.unreserve(lane) {
             return;
         }
-        let needs = self.lanes[lane].key.needs.clone();
+        let needs = self.lines[lane].key.needs.clone();
         for need in needs.iter() {
             match need {
                 HeldNeed::Limit { limit, .. } => self.limits[*limit].reservation = None,
@@ -159,7 +142,7 @@ impl Space {
                 }
             }
         }
-        self.move_reserving(lane, |space| space.lanes[lane].reserving = false);
+        self.lines.set_reserving(lane, false);
         self.shared_bundle(lane, now);
         self.need_doors_due(&needs);
         self.outbox.facts.push(Fact::ReservationFell);
@@ -172,7 +155,7 @@ impl Space {
                 HeldNeed::Pool { pool, .. } => {
                     let doors: Vec<DoorId> = self.pools[*pool].doors.values().copied().collect();
                     for door in doors {
-                        self.door_due(door);
+                        self.lines.door_due(door);
                     }
                 }
             }
@@ -190,12 +173,8 @@ impl Space {
 
     /// A paused queue reserves nothing.
     pub(crate) fn drop_reservations_of_queue(&mut self, queue: QueueId, now: Moment) {
-        let lanes: Vec<LaneId> = self
-            .reservations
-            .keys()
-            .copied()
-            .filter(|lane| self.lanes[*lane].key.queue == queue)
-            .collect();
+        let of_queue = self.lines.reserving().filter(|lane| self.lines[*lane].key.queue == queue);
+        let lanes: Vec<LaneId> = of_queue.collect();
         for lane in lanes {
             self.drop_reservation(lane, now);
         }

@@ -26,7 +26,7 @@ impl Space {
     /// Notes a call of a worker, and the queues in it.
     pub(crate) fn see_worker(&mut self, worker: &Worker, queues: &[QueueId], now: Moment) {
         for queue in queues {
-            self.queues[*queue].asked_at = Some(now);
+            self.lines[*queue].asked_at = Some(now);
         }
         self.workers.see(worker, queues, now);
     }
@@ -36,7 +36,7 @@ impl Space {
     /// Registers a lease call for jobs that has to wait.
     pub(crate) fn wait_for_jobs(&mut self, id: TakerId, taker: Taker) {
         for queue in &taker.queues {
-            self.queues[*queue].takers.insert(id);
+            self.lines[*queue].takers.insert(id);
         }
         self.workers.count_waiting(taker.asker.worker.as_ref(), 1);
         self.waiters.add_job_waiter(id, taker);
@@ -45,10 +45,10 @@ impl Space {
     fn forget_taker(&mut self, id: TakerId) -> Option<Taker> {
         let taker = self.waiters.remove_job_waiter(id)?;
         for queue in &taker.queues {
-            if let Some(q) = self.queues.get_mut(*queue) {
-                q.takers.remove(&id);
+            if self.lines.queue(*queue).is_some() {
+                self.lines[*queue].takers.remove(&id);
             }
-            self.freed_queue(*queue);
+            self.lines.freed_queue(*queue, self.last);
         }
         self.workers.count_waiting(taker.asker.worker.as_ref(), -1);
         Some(taker)
@@ -58,18 +58,18 @@ impl Space {
     pub(crate) fn serve(&mut self, now: Moment) {
         let mut steps = STEPS_MAX;
         loop {
-            while steps > 0 && (!self.pending.is_empty() || !self.families.is_empty()) {
+            while steps > 0 && self.has_pending() {
                 steps -= 1;
                 self.step_pending(now);
             }
-            let Some(queue) = self.queues_to_serve.first().copied() else { return };
+            let Some(queue) = self.lines.next_to_serve() else { return };
             if steps == 0 {
                 return;
             }
-            self.queues_to_serve.remove(&queue);
+            self.lines.served(queue);
             if queue == CALLERS {
                 self.serve_callers(&mut steps, now);
-            } else if self.queues.get(queue).is_some() {
+            } else if self.lines.queue(queue).is_some() {
                 self.serve_takers(queue, &mut steps, now);
             }
         }
@@ -77,12 +77,13 @@ impl Space {
 
     fn serve_takers(&mut self, queue: QueueId, steps: &mut usize, now: Moment) {
         let mut after = TakerId::default();
-        while let Some(id) = self.queues[queue].takers.range(after..).next().copied() {
+        while let Some(id) = self.lines[queue].takers.range(after..).next().copied() {
             if *steps == 0 {
-                self.queues_to_serve.insert(queue);
+                self.lines.serve(queue);
                 return;
             }
-            if !self.queue_is_open(queue, true, now) || self.next_lane(queue, true).is_none() {
+            if !self.queue_is_open(queue, true, now) || self.lines.next_lane(queue, true).is_none()
+            {
                 return;
             }
             *steps -= 1;
@@ -116,9 +117,9 @@ impl Space {
         let kept = kept.filter(|kept| kept.needs == caller.needs);
         let (arrival, since) = match &kept {
             Some(kept) => (kept.arrival, kept.since),
-            None => (self.next_arrival(), now),
+            None => (self.lines.next_arrival(), now),
         };
-        let lane = self.lane_for(&key);
+        let lane = self.lines.lane_for(&key);
         self.workers.count_waiting(caller.asker.worker.as_ref(), 1);
         let slot = self.waiters.add_lock_waiter(Caller {
             taker: caller.taker,
@@ -144,13 +145,13 @@ impl Space {
 
     fn line_is_full(&self, caller: CallerId) -> Option<Refusal> {
         let lane = self.waiters.lock_waiter(caller).lane;
-        let bundle = self.lanes[lane].bundle;
-        let place = match self.lanes[lane].place {
-            Place::Open => self.bundles[bundle].place,
+        let bundle = self.lines[lane].bundle;
+        let place = match self.lines[lane].place {
+            Place::Open => self.lines[bundle].place,
             place => place,
         };
         let (Place::Parked(door) | Place::Misfit(door)) = place else { return None };
-        let waiting = self.doors[door].lines.get(&CALLERS).map_or(0, |line| line.waiting);
+        let waiting = self.lines[door].lines.get(&CALLERS).map_or(0, |line| line.waiting);
         (waiting > LINE_MAX as u64).then(|| LeaseRefusal::LineFull { most: LINE_MAX }.into())
     }
 
@@ -158,14 +159,14 @@ impl Space {
     fn serve_callers(&mut self, steps: &mut usize, now: Moment) {
         while *steps > 0 {
             *steps -= 1;
-            if !self.pending.is_empty() || !self.families.is_empty() {
+            if self.has_pending() {
                 self.step_pending(now);
                 continue;
             }
-            let Some(lane) = self.next_lane(CALLERS, true) else { return };
-            let Some((_, slot)) = self.head(lane) else { return };
+            let Some(lane) = self.lines.next_lane(CALLERS, true) else { return };
+            let Some((_, slot)) = self.lines.head(lane) else { return };
             let asker = self.waiters.lock_waiter(slot.caller()).asker.clone();
-            let needs = self.lanes[lane].key.needs.clone();
+            let needs = self.lines[lane].key.needs.clone();
             if let Tried::Granted(fence) = self.try_lane(lane, &asker, now) {
                 let Some(caller) = self.forget_caller(slot.caller()) else { return };
                 let mut granted = self.granted(vec![fence], &asker, now);
@@ -178,7 +179,7 @@ impl Space {
                 self.drop_needs(&needs);
             }
         }
-        self.queues_to_serve.insert(CALLERS);
+        self.lines.serve(CALLERS);
     }
 
     fn forget_caller(&mut self, slot: CallerId) -> Option<Caller> {
@@ -191,7 +192,7 @@ impl Space {
     fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<CallerId> {
         let slot = self.waiters.lock_waiter_of(taker)?;
         let Caller { lane, arrival, .. } = *self.waiters.lock_waiter(slot);
-        let needs = self.lanes[lane].key.needs.clone();
+        let needs = self.lines[lane].key.needs.clone();
         self.leave_lane(lane, arrival, now);
         let caller = self.forget_caller(slot)?;
         if let Some(place) = caller.place {

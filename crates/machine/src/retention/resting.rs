@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{CALLERS, Dependencies, Leases, Limits, Outbox, Pools, Space};
+use crate::state::{Dependencies, Leases, Limits, Lines, Outbox, Pools, Space};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -42,8 +42,7 @@ impl Resting {
     /// Restores the namespace from its numbers.
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
         let Resting { used_at, last, pulse, deaf_at, .. } = *self;
-        let Resting { recovered_at, arrival, .. } = *self;
-        let Resting { written, .. } = *self;
+        let Resting { recovered_at, written, .. } = *self;
         Space {
             used_at,
             last,
@@ -51,7 +50,7 @@ impl Resting {
             deaf_at,
             leases: Leases::none_after(self.fence, self.largest_ttl),
             recovered_at,
-            arrival,
+            lines: Lines::none_after(self.arrival),
             pools: Pools::none_after(self.used),
             dependencies: Dependencies::none_after(self.told),
             limits: Limits::none_after(self.settings_generation),
@@ -66,13 +65,10 @@ impl Space {
     fn rests(&self) -> Option<Resting> {
         let rests = self.holds_nothing()
             && self.next_due() == self.ends_at()
-            && self.queues.len() == 1
-            && self.groups.len() + self.bundles.len() == 0
-            && self.lanes.len() + self.doors.len() == 0
+            && self.lines.are_none()
             && self.dependencies.no_job_is_followed()
             && self.recovers_until.is_none()
             && self.behind.is_none()
-            && self.queues[CALLERS].paused_until.is_none()
             && self.outbox.is_drained();
         if !rests {
             return None;
@@ -85,7 +81,7 @@ impl Space {
             largest_ttl: self.leases.largest_ttl(),
             recovered_at: self.recovered_at,
             fence: self.leases.last_fence(),
-            arrival: self.arrival,
+            arrival: self.lines.last_arrival(),
             used: self.pools.used(),
             told: self.dependencies.last_told(),
             settings_generation: self.limits.generation(),

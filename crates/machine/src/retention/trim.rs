@@ -1,18 +1,16 @@
 //! Shrinks the tables of a namespace after a peak. It changes no state.
 
 use crate::state::Space;
-use crate::state::sparse::{trim_map, trim_ring};
 
 impl Space {
     /// Shrinks every sparse table. A shrink costs a step per remaining entry, and comes at most once per seven times as
     /// many removed ones.
     pub(crate) fn trim(&mut self) {
         self.jobs.trim();
-        trim_map(&mut self.lane_by_key);
+        self.lines.trim();
         self.leases.trim();
         self.waiters.trim();
-        trim_ring(&mut self.pending);
-        trim_ring(&mut self.families);
+        self.limits.trim();
     }
 }
 
@@ -29,11 +27,10 @@ impl Space {
             return;
         }
         self.jobs.drop_tables();
-        self.lane_by_key.shrink_to_fit();
+        self.lines.shrink_to_fit();
         self.leases.shrink_to_fit();
         self.waiters.shrink_to_fit();
         self.outbox.shrink_to_fit();
-        self.pending.shrink_to_fit();
-        self.families.shrink_to_fit();
+        self.limits.shrink_to_fit();
     }
 }

@@ -311,7 +311,7 @@ impl Space {
         for resource in self.pools.take_changed_resources() {
             self.drain_resource(resource);
         }
-        for queue in std::mem::take(&mut self.dirty_queues) {
+        for queue in self.lines.take_changed_queues() {
             self.drain_queue(queue);
         }
         for schedule in self.schedules.take_changed() {
@@ -331,14 +331,14 @@ impl Space {
             });
             self.put(Kind::Pool, name.as_str(), row);
         }
-        for (queue, rank, group) in std::mem::take(&mut self.forgotten_turns) {
+        for (queue, rank, group) in self.lines.take_forgotten_turns() {
             let key = self.turn_key(&queue, rank, group.as_ref());
             self.put(Kind::Turn, key, None);
         }
-        for group in std::mem::take(&mut self.dirty_turns) {
+        for group in self.lines.take_changed_turns() {
             self.drain_turn(group);
         }
-        let numbers = (self.leases.last_fence(), self.arrival, self.pools.used());
+        let numbers = (self.leases.last_fence(), self.lines.last_arrival(), self.pools.used());
         if self.outbox.writes(numbers) {
             let (fence, arrival, used) = numbers;
             let row = MetaRow { fence, arrival, used, last: self.last.us() };
@@ -438,7 +438,10 @@ impl Space {
     }
 
     fn drain_queue(&mut self, queue: QueueId) {
-        let Some(q) = self.queues.get_mut(queue) else { return };
+        if self.lines.queue(queue).is_none() {
+            return;
+        }
+        let q = &mut self.lines[queue];
         let Some(name) = q.name.clone().filter(|_| !q.hidden) else { return };
         q.noted_at = q.used_at;
         let row = QueueRow {
@@ -452,9 +455,9 @@ impl Space {
     }
 
     fn drain_turn(&mut self, group: TurnId) {
-        let Some(g) = self.groups.get(group) else { return };
-        let rank = crate::queue::order::rank_of(g.priority);
-        let q = &self.queues[g.queue];
+        let Some(g) = self.lines.group(group) else { return };
+        let rank = crate::state::rank_of(g.priority);
+        let q = &self.lines[g.queue];
         let Some(name) = q.name.clone() else { return };
         let v = q.priorities.get(&rank).map_or(0, |turns| turns.v);
         let row = TurnRow { queue: name.clone(), rank, group: g.name.clone(), own: g.own, v };

@@ -53,8 +53,8 @@ impl Space {
                 ));
             }
         }
-        for (name, slot) in &self.queue_by_name {
-            let q = &self.queues[*slot];
+        for (name, slot) in self.lines.queue_by_name() {
+            let q = &self.lines[*slot];
             if !q.hidden {
                 let c = &q.counts;
                 all.push(format!(
@@ -116,7 +116,7 @@ impl Space {
         edges.sort();
         all.extend(edges);
         let fence = self.leases.last_fence();
-        all.push(format!("numbers {fence} {} {}", self.arrival, self.pools.used()));
+        all.push(format!("numbers {fence} {} {}", self.lines.last_arrival(), self.pools.used()));
         all
     }
 

@@ -4,7 +4,6 @@
 //! calls. All else must be as before; a test compares.
 
 use crate::mutant::{Mutant, forgets};
-use crate::queue::order::rank_of;
 use crate::rows::drain::{
     KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
     moment, span,
@@ -13,8 +12,8 @@ use crate::rows::stored::{StoredLease, StoredLife};
 use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{
-    Dropped, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
-    LiveResourceId, NO_JOB, Outbox, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
+    Dropped, GaugeState, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId, LiveResourceId,
+    NO_JOB, Outbox, PastRequest, QueueId, Schedule, Seq, Space, Stand, Tombstone,
 };
 use tenure_core::bounds::FORGET_AGAIN_US;
 use tenure_core::job::JobState;
@@ -58,7 +57,7 @@ impl Space {
             Kind::Meta => {
                 let row: MetaRow = serde_json::from_str(value).ok()?;
                 self.leases.raise_fence(row.fence);
-                self.arrival = row.arrival;
+                self.lines.restore_arrival(row.arrival);
                 self.pools.restore_used(row.used);
                 self.last = moment(row.last);
                 self.outbox = Outbox::after(Some((row.fence, row.arrival, row.used)));
@@ -71,14 +70,11 @@ impl Space {
                     0 => self.last,
                     us => moment(us).plus(Span::from_us(FORGET_AGAIN_US)),
                 };
-                let q = &mut self.queues[queue];
+                let q = &mut self.lines[queue];
                 (q.used_at, q.noted_at) = (q.used_at.max(used), moment(row.used_at));
                 q.settings = row.settings;
                 q.skipped = row.skipped;
-                q.paused_until = row.paused_until.map(moment);
-                if let Some(until) = q.paused_until.filter(|until| *until < Moment::MAX) {
-                    self.queue_pauses.set(until, queue);
-                }
+                self.lines.pause_queue(queue, row.paused_until.map(moment));
             }
             Kind::Turn => {
                 let row: TurnRow = serde_json::from_str(value).ok()?;
@@ -91,8 +87,7 @@ impl Space {
                     let limit = self.limits.named(&name);
                     self.limits[limit].gauge = Some(Box::new(GaugeState::new(gauge)));
                 }
-                self.limits.set(name, row.settings);
-                self.limits.setting_changed();
+                self.limits.restore_setting(name, row.settings);
             }
             Kind::Limit => {
                 let row: LimitRow = serde_json::from_str(value).ok()?;
@@ -180,32 +175,17 @@ impl Space {
     /// The queue of a row that outlives it: without a row of its own it was deleted, and stays hidden while its
     /// finished jobs are kept and its groups are to be forgotten.
     pub(crate) fn queue_of_remains(&mut self, name: &QueueName) -> QueueId {
-        if let Some(queue) = self.queue_by_name.get(name) {
+        if let Some(queue) = self.lines.queue_by_name().get(name) {
             return *queue;
         }
         let queue = self.queue_for(name, self.last);
-        self.queues[queue].hidden = true;
+        self.lines[queue].hidden = true;
         queue
     }
 
     fn restore_turn(&mut self, row: TurnRow) {
         let queue = self.queue_of_remains(&row.queue);
-        let turns = self.queues[queue].priorities.entry(row.rank).or_default();
-        turns.v = turns.v.max(row.v);
-        turns.top = turns.top.max(row.v).max(row.own);
-        turns.grouped = true;
-        let group = self.groups.insert(GroupTurn {
-            queue,
-            priority: (-row.rank) as i8,
-            name: row.group.clone(),
-            own: row.own,
-            open: Default::default(),
-            ordered: None,
-            bundles: Default::default(),
-        });
-        debug_assert_eq!(rank_of((-row.rank) as i8), row.rank);
-        turns.groups.insert(row.group, group);
-        turns.idle.insert((row.own, group));
+        self.lines.restore_turn(queue, (row.rank, row.group), row.own, row.v);
     }
 
     fn restore_resource_row(&mut self, row: ResourceRow) {
@@ -294,7 +274,7 @@ impl Space {
             JobState::Running => {
                 let stored = life.lease?;
                 self.jobs[slot].stand = Stand::Running(stored.fence);
-                self.queues[queue].counts.running += 1;
+                self.lines[queue].counts.running += 1;
                 self.restore_lease(stored, Some(slot), row.seq)?;
             }
             JobState::Ready => {
@@ -306,12 +286,12 @@ impl Space {
             }
             JobState::Dependent => {
                 self.jobs[slot].stand = Stand::Dependent;
-                self.queues[queue].counts.dependent += 1;
+                self.lines[queue].counts.dependent += 1;
                 self.jobs.watch_expiry(slot);
             }
             JobState::Scheduled => {
                 self.jobs.schedule(slot);
-                self.queues[queue].counts.scheduled += 1;
+                self.lines[queue].counts.scheduled += 1;
                 self.jobs.watch_expiry(slot);
             }
             _ => return None,
@@ -400,7 +380,7 @@ impl Space {
             self.limits.arm(limit, self.last);
         }
         self.restored_kin(now);
-        self.restored_turns();
+        self.lines.restored_turns();
         self.used_at = now;
         // A job that could not be read holds no key any more.
         let held = self.jobs.keys.iter().filter(|(_, holder)| holder.by_job);
@@ -414,9 +394,7 @@ impl Space {
         self.purge_at = Some(now);
         // The state equals the rows: nothing of it must be written again.
         self.outbox = Outbox::after(self.outbox.written());
-        self.forgotten_turns.clear();
-        self.dirty_turns.clear();
-        self.dirty_queues.clear();
+        self.lines.forget_changes();
         self.jobs.take_changed();
         self.limits.take_changed();
         self.pools.take_changed();

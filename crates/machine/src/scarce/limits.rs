@@ -165,7 +165,7 @@ impl Space {
     /// The limit may serve more than before.
     pub(crate) fn limit_due(&mut self, limit: LimitId) {
         if let Some(door) = self.limits[limit].door {
-            self.door_due(door);
+            self.lines.door_due(door);
         }
     }
 
@@ -180,10 +180,7 @@ impl Space {
 
     /// A setting changed: all wait queues that it governs are due, a template's one by one.
     pub(crate) fn setting_changed(&mut self, name: &LimitName, now: Moment) {
-        self.limits.setting_changed();
-        if name.is_template() {
-            self.families.push_back((name.family().to_owned(), None));
-        } else if let Some(limit) = self.limits.by_name().get(name).copied() {
+        if let Some(limit) = self.limits.setting_changed(name) {
             self.limit_setting_changed(limit, now);
         }
     }
@@ -208,8 +205,8 @@ impl Space {
         if let Some(door) = self.limits[limit].door
             && !forgets(Mutant::SettingIsNoEvent)
         {
-            self.retry_misfits(door);
-            self.door_due(door);
+            self.lines.retry_misfits(door);
+            self.lines.door_due(door);
         }
         self.recheck_reservations_of(limit, now);
         // Its remaining state goes in a day, or stays from now on.
@@ -218,37 +215,11 @@ impl Space {
 
     /// One step through the limits of a changed template; `false` if no template has changed.
     pub(crate) fn step_family(&mut self) -> bool {
-        let now = self.last;
-        let Some((family, cursor)) = self.families.front().cloned() else { return false };
-        use std::ops::Bound::{Excluded, Included, Unbounded};
-        let from = match (cursor, LimitName::parse(&format!("{family}:*"))) {
-            (Some(cursor), _) => Excluded(cursor),
-            // '*' sorts before most keys, but not all: begin at the family itself.
-            (None, _) => match LimitName::parse(&family) {
-                Ok(name) => Included(name),
-                Err(_) => Unbounded,
-            },
-        };
-        let next = self.limits.by_name().range((from, Unbounded)).next();
-        match next.map(|(name, limit)| (name.clone(), *limit)) {
-            Some((name, limit)) if name.family() == family => {
-                if name.key().is_some() {
-                    self.limit_setting_changed(limit, now);
-                }
-                if let Some(front) = self.families.front_mut() {
-                    front.1 = Some(name);
-                }
-            }
-            // A family sorts together, except for names such as "site-a", which lie between "site" and "site:":
-            // continue behind them.
-            Some((name, _)) if name.as_str() < format!("{family}:").as_str() => {
-                if let Some(front) = self.families.front_mut() {
-                    front.1 = Some(name);
-                }
-            }
-            _ => {
-                self.families.pop_front();
-            }
+        if !self.limits.have_changed_templates() {
+            return false;
+        }
+        if let Some(limit) = self.limits.next_of_template() {
+            self.limit_setting_changed(limit, self.last);
         }
         true
     }

@@ -22,7 +22,7 @@ impl Space {
             }
             Refreshed::Kept(door) => {
                 if let Some(door) = door {
-                    self.door_due(door);
+                    self.lines.door_due(door);
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Space {
         }
         let doors: Vec<DoorId> = self.pools[pool].doors.values().copied().collect();
         for door in doors {
-            self.retry_misfits(door);
+            self.lines.retry_misfits(door);
         }
     }
 }

@@ -13,6 +13,7 @@ mod jobs;
 mod lanes;
 mod leases;
 mod limits;
+mod lines;
 mod needs;
 mod outbox;
 mod pools;
@@ -41,6 +42,7 @@ pub(crate) use jobs::{
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
 pub(crate) use limits::{LOCK, Limit, LimitReservation, Limits};
+pub(crate) use lines::{Lines, rank_of};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use outbox::Outbox;
 pub(crate) use pools::{Pool, PoolReservation, Pools, Refreshed, Resource};

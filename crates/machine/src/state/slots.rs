@@ -207,6 +207,24 @@ impl<T> std::ops::IndexMut<Id<T>> for Slots<T> {
     }
 }
 
+/// Lets a value be indexed by the ids of the entries in its tables. Panics as [`Slots`] does.
+macro_rules! indexed {
+    ($of:ident { $($table:ident: $entry:ty),+ $(,)? }) => {$(
+        impl std::ops::Index<$crate::state::slots::Id<$entry>> for $of {
+            type Output = $entry;
+            fn index(&self, id: $crate::state::slots::Id<$entry>) -> &$entry {
+                &self.$table[id]
+            }
+        }
+        impl std::ops::IndexMut<$crate::state::slots::Id<$entry>> for $of {
+            fn index_mut(&mut self, id: $crate::state::slots::Id<$entry>) -> &mut $entry {
+                &mut self.$table[id]
+            }
+        }
+    )+};
+}
+pub(crate) use indexed;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -142,8 +142,8 @@ impl Space {
             self.schedules.open(slot).skipped += 1;
             self.skipped_some(slot, moment.moment, (why, 1), now);
             let queue = self.queue_for(&job.queue, now);
-            self.queues[queue].skipped += 1;
-            self.dirty_queues.insert(queue);
+            self.lines[queue].skipped += 1;
+            self.lines.mark_queue(queue);
             return;
         }
         if job.expires_in.is_some_and(|span| moment.due.plus(span) <= now) {

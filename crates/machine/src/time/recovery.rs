@@ -144,7 +144,7 @@ impl Space {
     fn has_recovered(&mut self) {
         self.recovers_until = None;
         let now = self.last;
-        self.move_door_timers(now);
+        self.lines.move_door_timers(now);
     }
 
     /// Only a reading that was requested then or later shows every lost run.

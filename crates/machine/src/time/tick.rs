@@ -27,10 +27,8 @@ impl Space {
 
     /// The time of the next tick.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        if !self.pending.is_empty()
-            || !self.families.is_empty()
-            || !self.queues_to_serve.is_empty()
-            || !self.void_turns.is_empty()
+        if self.lines.have_work()
+            || self.limits.have_changed_templates()
             || self.dependencies.have_untold()
             || self.flows.first_cancelling().is_some()
         {
@@ -43,13 +41,13 @@ impl Space {
             self.jobs.replacing.next_end(),
             self.leases.tombstones.next_end(),
             self.waiters.places.next_end(),
-            self.queue_ends.next(),
+            self.lines.next_check(),
             self.ends_at(),
             self.workers.next_end(),
             self.waiters.next_end(),
             self.jobs.reports.next_end(),
             self.purge_at,
-            self.reservations_due(),
+            self.lines.reservations_due(self.last),
             self.schedules.next_request(),
             pulse,
         ];
@@ -62,10 +60,9 @@ impl Space {
             self.jobs.next_change(),
             // No lease ends by time during a recovery.
             self.recovers_until.or(self.leases.next_end()),
-            self.door_timers.next(),
+            self.lines.next_change(),
             self.limits.next_change(),
             self.pools.next_change(),
-            self.queue_pauses.next(),
         ]
         .into_iter()
         .flatten()
@@ -172,17 +169,7 @@ impl Space {
         }
         self.schedules.set_back(clock);
         self.recovered_at = self.recovered_at.min(clock);
-        self.move_door_timers(clock);
-    }
-
-    /// The next tick at this time or later checks the wait queues with timers.
-    pub(crate) fn move_door_timers(&mut self, to: Moment) {
-        for (at, door) in self.door_timers.drain() {
-            self.door_timers.set(at.min(to), door);
-            if let Some(d) = self.doors.get_mut(door) {
-                d.timer = Some(at.min(to));
-            }
-        }
+        self.lines.move_door_timers(clock);
     }
 
     fn tick_jobs(&mut self, now: Moment) {
@@ -223,7 +210,7 @@ impl Space {
         match self.jobs[slot].stand {
             Stand::Scheduled => {
                 if self.jobs.unschedule(slot) {
-                    self.queues[queue].counts.scheduled -= 1;
+                    self.lines[queue].counts.scheduled -= 1;
                 }
             }
             Stand::Waiting(lane) => {
@@ -232,7 +219,7 @@ impl Space {
             }
             Stand::Dependent => {
                 self.jobs[slot].stand = Stand::Scheduled;
-                self.queues[queue].counts.dependent -= 1;
+                self.lines[queue].counts.dependent -= 1;
             }
             Stand::Running(_) => {}
         }
@@ -287,17 +274,14 @@ impl Space {
             self.refresh_resource(resource, now);
         }
         for _ in 0..TICK_MAX {
-            let Some((_, door)) = self.door_timers.take_due(now) else { break };
-            if let Some(d) = self.doors.get_mut(door) {
-                d.timer = None;
-                self.door_due(door);
+            if !self.lines.end_door_timer(now) {
+                break;
             }
         }
         for _ in 0..TICK_MAX {
-            let Some((_, queue)) = self.queue_pauses.take_due(now) else { break };
-            self.queues[queue].paused_until = None;
-            self.dirty_queues.insert(queue);
-            self.queues_to_serve.insert(queue);
+            if !self.lines.end_pause(now) {
+                break;
+            }
         }
     }
 
@@ -330,7 +314,7 @@ impl Space {
     /// Checks queues that may be unused; each check looks at all workers.
     fn tick_queues(&mut self, now: Moment) {
         for _ in 0..STEPS_MAX {
-            let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
+            let Some(queue) = self.lines.take_queue_to_check(now) else { break };
             self.forget_unused_queue(queue, now);
         }
     }
@@ -361,15 +345,15 @@ impl Space {
         }
         self.forget_cancelled_children(job.seq);
         if let Some(shape) = StoredShape::decode(&job.shape)
-            && let Some(queue) = self.queue_by_name.get(&shape.queue).copied()
+            && let Some(queue) = self.lines.queue_by_name().get(&shape.queue).copied()
         {
-            let counts = &mut self.queues[queue].counts;
+            let counts = &mut self.lines[queue].counts;
             match job.state {
                 JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
                 JobState::Failed => counts.failed = counts.failed.saturating_sub(1),
                 _ => counts.cancelled = counts.cancelled.saturating_sub(1),
             }
-            self.freed_queue(queue);
+            self.lines.freed_queue(queue, self.last);
         }
         self.outbox.job(job.seq).deleted = true;
         self.outbox.purged.push((job.state, u64::from(job.bytes)));

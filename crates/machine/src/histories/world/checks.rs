@@ -137,7 +137,7 @@ impl World {
             if job.lost > 0 || self.reserved.contains(&job.id) {
                 continue;
             }
-            for (_, lane) in space.lanes.iter() {
+            for (_, lane) in space.lines.lanes() {
                 let key = &lane.key;
                 let [crate::state::HeldNeed::Limit { limit: other, .. }] = key.needs.as_ref()
                 else {
@@ -153,7 +153,7 @@ impl World {
                     && !reserved_until_now(key)
                     // Unsatisfiable entries stand aside.
                     && !matches!(lane.place, Place::Misfit(_))
-                    && !matches!(space.bundles[lane.bundle].place, Place::Misfit(_));
+                    && !matches!(space.lines[lane.bundle].place, Place::Misfit(_));
                 if let Some((first, _)) = lane.line.first()
                     && same
                     && first < *arrival

@@ -52,7 +52,7 @@ impl Space {
     fn depend(&mut self, slot: LiveJobId) {
         self.jobs[slot].stand = Stand::Dependent;
         let queue = self.jobs.queue_of(slot);
-        self.queues[queue].counts.dependent += 1;
+        self.lines[queue].counts.dependent += 1;
         self.jobs.mark(slot);
     }
 

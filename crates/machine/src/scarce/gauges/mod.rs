@@ -63,7 +63,7 @@ impl Space {
     }
 
     fn stands_at(&self, limit: LimitId) -> bool {
-        let door = self.limits[limit].door.and_then(|door| self.doors.get(door));
+        let door = self.limits[limit].door.and_then(|door| self.lines.door(door));
         door.is_some_and(|door| !door.lines.is_empty())
     }
 

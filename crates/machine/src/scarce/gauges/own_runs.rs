@@ -35,7 +35,8 @@ impl Space {
         if forgets(Mutant::AnyRunIsOwn) {
             return 1;
         }
-        let Some((_, head)) = self.head(lane).filter(|_| self.lanes[lane].key.queue != CALLERS)
+        let Some((_, head)) =
+            self.lines.head(lane).filter(|_| self.lines[lane].key.queue != CALLERS)
         else {
             return 0;
         };
@@ -53,7 +54,7 @@ impl Space {
         if self.limits[limit].gauge.as_ref().is_none_or(|gauge| gauge.own_runs.is_empty()) {
             return false;
         }
-        let lane = self.next_lane(queue, suspects);
+        let lane = self.lines.next_lane(queue, suspects);
         self.own_permits(limit, lane) > 0 && self.limit_fit(limit, 1, 1, lane, now) == Fit::Yes
     }
 
@@ -78,11 +79,11 @@ impl Space {
             // The last one to leave it removes the wait queue.
             let Some(door) = self.limits[limit].door else { return };
             let Stand::Waiting(lane) = self.jobs[slot].stand else { continue };
-            if self.head(lane).is_none_or(|(_, head)| head.job() != slot) {
+            if self.lines.head(lane).is_none_or(|(_, head)| head.job() != slot) {
                 continue;
             }
-            let queue = self.lanes[lane].key.queue;
-            let needs = self.lanes[lane].key.needs.iter();
+            let queue = self.lines[lane].key.queue;
+            let needs = self.lines[lane].key.needs.iter();
             let need = needs.rev().find_map(|need| match need {
                 HeldNeed::Limit { limit: other, weight, cost, .. } if *other == limit => {
                     Some((*weight, *cost))
@@ -95,19 +96,19 @@ impl Space {
                 // It stays there, so that the gauge is read.
                 continue;
             }
-            let bundle = self.lanes[lane].bundle;
-            if self.queues[queue].place == Place::Parked(door) {
+            let bundle = self.lines[lane].bundle;
+            if self.lines[queue].place == Place::Parked(door) {
                 self.leave_door(Entry::Queue(queue));
-            } else if self.lanes[lane].place == Place::Parked(door) {
+            } else if self.lines[lane].place == Place::Parked(door) {
                 self.leave_door(Entry::Lane(lane));
                 // It may be blocked with its lane group in another wait queue.
                 self.bundle_changed(bundle, now);
-            } else if self.bundles[bundle].place == Place::Parked(door) {
+            } else if self.lines[bundle].place == Place::Parked(door) {
                 self.leave_door(Entry::Bundle(bundle));
             } else {
                 continue;
             }
-            self.queues_to_serve.insert(queue);
+            self.lines.serve(queue);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashTable};
 
 use super::remembered::Remembered;
-use super::slots::Slots;
+use super::slots::{Slots, indexed};
 use super::sparse::{trim_index, trim_map};
 use super::{LaneId, LiveJobId, QueueId, Seq, ShapeId};
 use crate::audit::findings::Findings;
@@ -49,19 +49,7 @@ pub(crate) struct Jobs {
     pub(crate) reports: Remembered<Seq, Report>,
 }
 
-/// Panics if there is no such job, see [`Slots`].
-impl std::ops::Index<LiveJobId> for Jobs {
-    type Output = Job;
-    fn index(&self, slot: LiveJobId) -> &Job {
-        &self.live[slot]
-    }
-}
-
-impl std::ops::IndexMut<LiveJobId> for Jobs {
-    fn index_mut(&mut self, slot: LiveJobId) -> &mut Job {
-        &mut self.live[slot]
-    }
-}
+indexed!(Jobs { live: Job });
 
 /// Spreads row numbers over a hash table.
 fn hash_seq(seq: Seq) -> u64 {

@@ -2,9 +2,10 @@
 
 mod limit;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::slots::Slots;
+use super::slots::{Slots, indexed};
+use super::sparse::trim_ring;
 use super::{GaugeState, LimitId};
 use crate::audit::findings::Findings;
 use crate::time::timers::Timers;
@@ -25,6 +26,8 @@ pub(crate) struct Limits {
     settings: BTreeMap<LimitName, LimitSettings>,
     /// Number of changes of settings: an older cached setting is read again.
     generation: u64,
+    /// Templates whose setting changed, each with the last of its limits that was told.
+    families: VecDeque<(String, Option<LimitName>)>,
     limits: Slots<Limit>,
     by_name: BTreeMap<LimitName, LimitId>,
     timers: Timers<LimitId>,
@@ -34,19 +37,7 @@ pub(crate) struct Limits {
     changed: BTreeSet<LimitId>,
 }
 
-/// Panics if there is no such limit, see [`Slots`].
-impl std::ops::Index<LimitId> for Limits {
-    type Output = Limit;
-    fn index(&self, limit: LimitId) -> &Limit {
-        &self.limits[limit]
-    }
-}
-
-impl std::ops::IndexMut<LimitId> for Limits {
-    fn index_mut(&mut self, limit: LimitId) -> &mut Limit {
-        &mut self.limits[limit]
-    }
-}
+indexed!(Limits { limits: Limit });
 
 impl Limits {
     /// Those of a namespace without content, which had some before.
@@ -141,14 +132,66 @@ impl Limits {
         self.settings.insert(name, settings)
     }
 
+    /// Restores a setting from its row.
+    pub fn restore_setting(&mut self, name: LimitName, settings: LimitSettings) {
+        self.settings.insert(name, settings);
+        self.generation += 1;
+    }
+
     /// The same for no setting.
     pub fn unset(&mut self, name: &LimitName) -> Option<LimitSettings> {
         self.settings.remove(name)
     }
 
-    /// No cached setting counts any more.
-    pub fn setting_changed(&mut self) {
+    /// No cached setting counts any more. Returns the limit of this name; those of a template follow one by one.
+    pub fn setting_changed(&mut self, name: &LimitName) -> Option<LimitId> {
         self.generation += 1;
+        if name.is_template() {
+            self.families.push_back((name.family().to_owned(), None));
+            return None;
+        }
+        self.by_name.get(name).copied()
+    }
+
+    /// True if the limits of a changed template are not all told.
+    pub fn have_changed_templates(&self) -> bool {
+        !self.families.is_empty()
+    }
+
+    /// True if such a template may be that of this name.
+    pub fn has_changed_template(&self, name: &str) -> bool {
+        self.families.iter().any(|(family, _)| name.starts_with(family.as_str()))
+    }
+
+    /// One step through the limits of a changed template: perhaps the next of them.
+    pub fn next_of_template(&mut self) -> Option<LimitId> {
+        let (family, cursor) = self.families.front().cloned()?;
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let from = match (cursor, LimitName::parse(&format!("{family}:*"))) {
+            (Some(cursor), _) => Excluded(cursor),
+            // '*' sorts before most keys, but not all: begin at the family itself.
+            (None, _) => match LimitName::parse(&family) {
+                Ok(name) => Included(name),
+                Err(_) => Unbounded,
+            },
+        };
+        let next = self.by_name.range((from, Unbounded)).next();
+        let next = next.map(|(name, limit)| (name.clone(), *limit));
+        // A family sorts together, except for names such as "site-a", which lie between "site" and "site:": continue
+        // behind them.
+        let (name, limit) = match next {
+            Some((name, limit)) if name.family() == family => (name, Some(limit)),
+            Some((name, _)) if name.as_str() < format!("{family}:").as_str() => (name, None),
+            Some(_) | None => {
+                self.families.pop_front();
+                return None;
+            }
+        };
+        let limit = limit.filter(|_| name.key().is_some());
+        if let Some(front) = self.families.front_mut() {
+            front.1 = Some(name);
+        }
+        limit
     }
 
     /// The setting that applies to a name, and the template that it comes from.
@@ -326,6 +369,14 @@ impl Limits {
     /// The limits whose gauges are to be read, in the order of their attempts.
     pub fn attempts_due(&self, now: Moment) -> impl Iterator<Item = LimitId> {
         self.attempts.iter().take_while(move |(at, _)| *at <= now).map(|(_, limit)| *limit)
+    }
+
+    pub fn trim(&mut self) {
+        trim_ring(&mut self.families);
+    }
+
+    pub fn shrink_to_fit(&mut self) {
+        self.families.shrink_to_fit();
     }
 
     // ---- Audit ----

@@ -7,7 +7,7 @@ mod pool;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::slots::Slots;
+use super::slots::{Slots, indexed};
 use super::{DoorId, LiveResourceId, PoolId, Which};
 use crate::audit::findings::Findings;
 use crate::scarce::rates::{rate_fits_at, tokens};
@@ -52,33 +52,7 @@ struct Sums {
     free: BTreeSet<(u64, LiveResourceId)>,
 }
 
-/// Panics if there is no such pool, see [`Slots`].
-impl std::ops::Index<PoolId> for Pools {
-    type Output = Pool;
-    fn index(&self, pool: PoolId) -> &Pool {
-        &self.pools[pool]
-    }
-}
-
-impl std::ops::IndexMut<PoolId> for Pools {
-    fn index_mut(&mut self, pool: PoolId) -> &mut Pool {
-        &mut self.pools[pool]
-    }
-}
-
-/// Panics if there is no such resource, see [`Slots`].
-impl std::ops::Index<LiveResourceId> for Pools {
-    type Output = Resource;
-    fn index(&self, resource: LiveResourceId) -> &Resource {
-        &self.resources[resource]
-    }
-}
-
-impl std::ops::IndexMut<LiveResourceId> for Pools {
-    fn index_mut(&mut self, resource: LiveResourceId) -> &mut Resource {
-        &mut self.resources[resource]
-    }
-}
+indexed!(Pools { pools: Pool, resources: Resource });
 
 impl Pools {
     /// Those of a namespace without content, which had some before.
