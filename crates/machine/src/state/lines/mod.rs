@@ -6,6 +6,7 @@ mod audit;
 mod doors;
 mod entries;
 mod order;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -3,20 +3,22 @@
 //! A resource that may be handed out is in the sets of free ones, under its last use; every change of that goes through
 //! [`Pools::refresh`].
 
+mod audit;
+mod free;
 mod pool;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::slots::{Slots, indexed};
-use super::{DoorId, LiveResourceId, PoolId, Which};
-use crate::audit::findings::Findings;
+use super::{LiveResourceId, PoolId};
 use crate::scarce::rates::{rate_fits_at, tokens};
 use crate::time::timers::Timers;
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
-use tenure_core::settings::{Pick, ResourceState};
+use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
+pub(crate) use free::Refreshed;
 pub(crate) use pool::{Pool, PoolReservation, Resource};
 
 /// All pools of a namespace.
@@ -31,25 +33,6 @@ pub(crate) struct Pools {
     /// Those whose rows the next drain writes.
     changed: BTreeSet<PoolId>,
     changed_resources: BTreeSet<LiveResourceId>,
-}
-
-/// The place of a resource after a change.
-pub(crate) enum Refreshed {
-    /// It may not be handed out now.
-    Closed,
-    /// It is in the sets of free ones.
-    Free,
-    /// It is kept for the reserving lane in this wait queue.
-    Kept(Option<DoorId>),
-}
-
-/// Values that a pool caches about its resources.
-#[derive(Default)]
-struct Sums {
-    leased: u64,
-    cooling: u64,
-    banned: u64,
-    free: BTreeSet<(u64, LiveResourceId)>,
 }
 
 indexed!(Pools { pools: Pool, resources: Resource });
@@ -141,127 +124,6 @@ impl Pools {
     /// Takes the marked resources; all exist.
     pub fn take_changed_resources(&mut self) -> BTreeSet<LiveResourceId> {
         std::mem::take(&mut self.changed_resources)
-    }
-
-    // ---- What is free ----
-
-    fn may_be_handed_out(&self, resource: LiveResourceId, now: Moment) -> bool {
-        let r = &self.resources[resource];
-        self.is_open(r) && r.paced_until <= now
-    }
-
-    /// True if nothing but the pace of its pool keeps a resource from being handed out.
-    fn is_open(&self, r: &Resource) -> bool {
-        r.state == ResourceState::Available
-            && !r.retiring
-            && r.kept_for.is_none()
-            && (r.holders.len() as u64) < u64::from(r.slots)
-            && self.pools[r.pool].settings.is_some()
-    }
-
-    /// Sorts a resource into its sets after any change.
-    pub fn refresh(&mut self, resource: LiveResourceId, now: Moment) -> Refreshed {
-        self.leave_free(resource);
-        let is_free = self.may_be_handed_out(resource, now);
-        if is_free {
-            if let Some(door) = self.keep_for_reservation(resource) {
-                return Refreshed::Kept(door);
-            }
-            self.enter_free(resource);
-        }
-        self.arm(resource, now);
-        if is_free { Refreshed::Free } else { Refreshed::Closed }
-    }
-
-    fn enter_free(&mut self, resource: LiveResourceId) {
-        let r = &mut self.resources[resource];
-        let p = &mut self.pools[r.pool];
-        let random = p.settings.is_some_and(|s| s.pick == Pick::Random);
-        let key = if random { draw(p) } else { r.used };
-        r.free = Some(key);
-        p.free.insert((key, resource));
-        for tag in &r.tags {
-            p.free_by_tag.entry(tag.clone()).or_default().insert((key, resource));
-        }
-    }
-
-    /// Takes a resource out of the sets until it is refreshed.
-    pub fn leave_free(&mut self, resource: LiveResourceId) {
-        let r = &mut self.resources[resource];
-        let Some(key) = r.free.take() else { return };
-        let p = &mut self.pools[r.pool];
-        p.free.remove(&(key, resource));
-        for tag in &r.tags {
-            if let Some(free) = p.free_by_tag.get_mut(tag) {
-                free.remove(&(key, resource));
-                if free.is_empty() {
-                    p.free_by_tag.remove(tag);
-                }
-            }
-        }
-    }
-
-    pub fn matches(&self, resource: LiveResourceId, which: &Which) -> bool {
-        let r = &self.resources[resource];
-        match which {
-            Which::Any => true,
-            Which::Tag(tag) => r.tags.contains(tag),
-            Which::Id(id) => r.id == *id,
-        }
-    }
-
-    pub fn first_free(&self, pool: PoolId, which: &Which) -> Option<LiveResourceId> {
-        let p = &self.pools[pool];
-        match which {
-            Which::Any => p.free.first().map(|first| first.1),
-            Which::Tag(tag) => p.free_by_tag.get(tag)?.first().map(|first| first.1),
-            Which::Id(id) => {
-                p.resources.get(id).copied().filter(|slot| self.resources[*slot].free.is_some())
-            }
-        }
-    }
-
-    pub fn count_free(&self, pool: PoolId, which: &Which) -> usize {
-        let p = &self.pools[pool];
-        match which {
-            Which::Any => p.free.len(),
-            Which::Tag(tag) => p.free_by_tag.get(tag).map_or(0, |free| free.len()),
-            Which::Id(_) => usize::from(self.first_free(pool, which).is_some()),
-        }
-    }
-
-    // ---- Reservations ----
-
-    /// Keeps a newly free resource for the lane that reserves, if that lacks one. Returns the wait queue of that lane.
-    fn keep_for_reservation(&mut self, resource: LiveResourceId) -> Option<Option<DoorId>> {
-        let pool = self.resources[resource].pool;
-        let own = self.pools[pool].reservation.as_ref()?;
-        if own.kept.len() >= own.count as usize || !self.matches(resource, &own.which) {
-            return None;
-        }
-        let p = &mut self.pools[pool];
-        let own = p.reservation.as_mut()?;
-        own.kept.push(resource);
-        self.resources[resource].kept_for = Some(own.lane);
-        Some(p.doors.get(&own.which).copied())
-    }
-
-    /// Ends the hold of a reservation on a resource. Returns false if the resource is gone.
-    pub fn unkeep(&mut self, resource: LiveResourceId) -> bool {
-        let there = self.resources.get_mut(resource);
-        there.is_some_and(|r| {
-            r.kept_for = None;
-            true
-        })
-    }
-
-    /// Ends the hold of a reservation on a resource that may no longer be handed out.
-    pub fn lose_kept(&mut self, resource: LiveResourceId) {
-        let r = &mut self.resources[resource];
-        let Some(_) = r.kept_for.take() else { return };
-        if let Some(reservation) = &mut self.pools[r.pool].reservation {
-            reservation.kept.retain(|slot| *slot != resource);
-        }
     }
 
     // ---- Changes of a resource; a refresh must follow ----
@@ -462,60 +324,6 @@ impl Pools {
         self.pace(resource, now);
         self.mark_resource(resource);
     }
-
-    // ---- Audit ----
-
-    /// Compares the sets of free resources and the sums of each pool with the resources.
-    pub fn audit(&self, found: &mut Findings, now: Moment) {
-        let mut sums: BTreeMap<PoolId, Sums> = BTreeMap::new();
-        let mut timers = 0;
-        for (slot, r) in self.resources.iter() {
-            let sum = sums.entry(r.pool).or_default();
-            sum.leased += u64::from(!r.holders.is_empty());
-            sum.cooling += u64::from(r.state == ResourceState::Cooling);
-            sum.banned += u64::from(r.state == ResourceState::Banned);
-            // A resource with fewer slots than before evicts no holder; it drains.
-            found.check(r.holders.len() <= r.slots as usize || r.free.is_none(), || {
-                format!("resource \"{}\" has more holders than slots", r.id)
-            });
-            let free = self.is_open(r);
-            let paced = r.paced_until > now || r.timer.is_some_and(|at| at <= now);
-            found.check(r.free.is_some() == free || paced, || {
-                format!("resource \"{}\" is free: {free}, in the sets: {}", r.id, r.free.is_some())
-            });
-            if let Some(key) = r.free {
-                sum.free.insert((key, slot));
-            }
-            timers += usize::from(r.timer.is_some());
-            found.check(r.timer.is_none_or(|at| self.timers.has(at, &slot)), || {
-                format!("resource \"{}\" has lost its timer", r.id)
-            });
-        }
-        found.check(self.timers.len() == timers, || {
-            format!("{timers} resources have timers, and there are {}", self.timers.len())
-        });
-        for (slot, p) in self.pools.iter() {
-            let sums = sums.remove(&slot).unwrap_or_default();
-            found.check(self.by_name.get(&p.name) == Some(&slot), || {
-                format!("pool \"{}\" is not found by its name", p.name)
-            });
-            found.check(p.dropped.is_whole(), || {
-                format!("pool \"{}\": what is remembered of dropped resources differs", p.name)
-            });
-            let same = (p.leased, p.cooling, p.banned) == (sums.leased, sums.cooling, sums.banned)
-                && p.free == sums.free;
-            found
-                .check(same, || format!("pool \"{}\": its sums differ from its resources", p.name));
-        }
-    }
-}
-
-/// The number need not be unpredictable, only well spread: xorshift64*.
-fn draw(pool: &mut Pool) -> u64 {
-    pool.draw ^= pool.draw >> 12;
-    pool.draw ^= pool.draw << 25;
-    pool.draw ^= pool.draw >> 27;
-    pool.draw.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 
 fn untag(pool: &mut Pool, tag: &Tag) {
