@@ -1,14 +1,13 @@
 //! Audit: computes all cached values again from the primary data, and compares them. It only reads.
 
 pub(crate) mod findings;
-mod kin;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::findings::Findings;
 use crate::queue::doors::Fit;
 use crate::state::{
-    Awaited, CALLERS, DoorKey, Entry, LimitId, LiveResourceId, QueueId, Space, Stand,
+    Awaited, CALLERS, DoorKey, Entry, LimitId, LiveResourceId, QueueId, Seq, Space, Stand,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::ScheduleId;
@@ -130,6 +129,33 @@ impl Space {
                 )
             });
         }
+    }
+
+    /// Compares the edges, the flows and the counts of dependents with the jobs.
+    fn audit_kin(&self, found: &mut Findings) {
+        let lives = |seq| self.jobs.by_seq(seq).is_some();
+        let waits = |child, turn| self.waits_in_turn(child, turn);
+        self.dependencies.audit_edges(found, lives, waits, |parent| self.has_ended(parent));
+        self.dependencies.audit_followed(found, self.count_followers(), lives);
+        let mut open = self.count_open_edges();
+        let mut members: BTreeMap<_, BTreeSet<Seq>> = BTreeMap::new();
+        for (slot, job) in self.jobs.iter() {
+            let cached = self.waiting_on(slot);
+            let counted = open.remove(&job.seq).unwrap_or_default();
+            found.check(
+                cached == counted && (cached > 0) == (job.stand == Stand::Dependent),
+                || {
+                    format!(
+                        "job \"{}\": {cached} open edges are cached, {counted} are there",
+                        job.id
+                    )
+                },
+            );
+            if let Some(flow) = job.flow() {
+                members.entry(flow).or_default().insert(job.seq);
+            }
+        }
+        self.flows.audit(found, members);
     }
 
     /// The invariant of rule 5: the first entry of a wait queue cannot be served, or its queue has one offered, or the

@@ -2,7 +2,6 @@
 
 pub(crate) mod doors;
 pub(crate) mod line;
-pub(crate) mod order;
 pub(crate) mod place;
 pub(crate) mod reservations;
 pub(crate) mod waiting;

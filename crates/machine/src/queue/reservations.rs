@@ -148,6 +148,22 @@ impl Space {
         self.outbox.facts.push(Fact::ReservationFell);
     }
 
+    /// A reserving lane gets a lane group of its own; afterwards it goes back.
+    fn own_bundle(&mut self, lane: LaneId) {
+        if self.lines.own_bundle(lane) {
+            self.clear_out(Entry::Lane(lane));
+        }
+    }
+
+    /// Moves a lane back from its own lane group to the shared one.
+    fn shared_bundle(&mut self, lane: LaneId, now: Moment) {
+        let Some(shared) = self.lines.shared_bundle(lane) else { return };
+        if self.lines.leave_own_bundle(lane, shared) {
+            self.clear_out(Entry::Lane(lane));
+        }
+        self.bundle_changed(shared, now);
+    }
+
     fn need_doors_due(&mut self, needs: &[HeldNeed]) {
         for need in needs {
             match need {

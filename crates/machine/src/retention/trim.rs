@@ -12,9 +12,7 @@ impl Space {
         self.waiters.trim();
         self.limits.trim();
     }
-}
 
-impl Space {
     /// Drops the tables of a namespace without live jobs and recent calls: a queue that is left there for a day must
     /// not keep them.
     pub(crate) fn drop_empty_tables(&mut self) {

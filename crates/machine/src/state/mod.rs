@@ -1,8 +1,11 @@
-//! State of a namespace: the structures, and nothing that acts on them.
+//! State of a namespace: values that keep their own parts in agreement.
 //!
-//! Truth is the jobs, the leases, the settings and the resources. Everything else here (lines, wait
-//! queues, sums, sets of free resources) is an index of it, kept in the same step, and `audit`
-//! proves that it agrees.
+//! Truth is the jobs, the leases, the settings and the resources. Everything else here (lines, wait queues, sums, sets of
+//! free resources) is an index of it, kept in the same step, and `audit` proves that it agrees.
+//!
+//! Each value ([`Jobs`], [`Lines`], [`Limits`], [`Pools`], [`Schedules`], [`Dependencies`], [`Flows`], [`Leases`],
+//! [`Waiters`], [`Workers`], [`Outbox`]) has private tables and timers. It knows no other value: a rule that needs two is
+//! a step of [`Space`]. It answers with what such a step must do next, and audits itself.
 
 mod dependencies;
 mod doors;

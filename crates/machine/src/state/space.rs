@@ -1,4 +1,4 @@
-//! A namespace as a whole. It holds the structures and never acts on them.
+//! A namespace as a whole: its values, and the few times and numbers beside them.
 
 use super::{
     Dependencies, Flows, Jobs, Leases, Limits, Lines, Outbox, Pools, Schedules, Waiters, Workers,
@@ -13,7 +13,6 @@ pub(crate) struct Space {
     pub patience: Span,
     /// The last call of any kind except ticks; a start counts as one.
     pub used_at: Moment,
-    // Time.
     pub last: Moment,
     pub pulse: Moment,
     pub deaf_at: Moment,
@@ -22,19 +21,16 @@ pub(crate) struct Space {
     pub recovers_until: Option<Moment>,
     /// The time at which the last recovery began; zero without any.
     pub recovered_at: Moment,
-    // Numbers.
     pub jobs: Jobs,
     /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
     pub lines: Lines,
-    // Scarce things.
     pub limits: Limits,
     pub pools: Pools,
     pub schedules: Schedules,
     pub dependencies: Dependencies,
     pub flows: Flows,
     pub leases: Leases,
-    // Waiting calls and workers.
     pub waiters: Waiters,
     pub workers: Workers,
     pub outbox: Outbox,

@@ -311,6 +311,14 @@ impl Space {
         self.workers.tick(now);
     }
 
+    /// Continues to forget idle groups, as far as one tick may.
+    fn tick_turns(&mut self) {
+        for _ in 0..TICK_MAX / STEPS_MAX {
+            let Some(queue) = self.lines.forget_more_groups() else { return };
+            self.drop_hidden_queue_if_idle(queue);
+        }
+    }
+
     /// Checks queues that may be unused; each check looks at all workers.
     fn tick_queues(&mut self, now: Moment) {
         for _ in 0..STEPS_MAX {

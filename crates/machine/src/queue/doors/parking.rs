@@ -1,7 +1,8 @@
-//! Places in a wait queue: blocks entries, removes them, and keeps the time since which each head stands.
+//! Places of lanes: jobs come and go, and entries are blocked in wait queues or leave them.
 //!
-//! It keeps the order in a wait queue and marks it as due. It never opens a wait queue to serve: `passes` does.
+//! It never opens a wait queue to serve: `passes` does.
 
+use crate::queue::line::InLine;
 use crate::state::{BundleId, CALLERS, DoorId, DoorKey, Entry, LaneId, Place, Space};
 use tenure_core::events::{About, BlockedOn, EventType};
 use tenure_core::time::Moment;
@@ -67,6 +68,23 @@ impl Space {
         self.happens(EventType::JobBlocked, about, self.last);
     }
 
+    // ---- Changes of a lane ----
+
+    /// Puts a job or a lock waiter into a lane.
+    pub(crate) fn enter_lane(&mut self, lane: LaneId, arrival: u64, what: InLine, now: Moment) {
+        self.lines.insert_in_line(lane, arrival, what);
+        self.lane_changed(lane, now);
+    }
+
+    /// Takes a job or a lock waiter out of its lane.
+    pub(crate) fn leave_lane(&mut self, lane: LaneId, arrival: u64, now: Moment) {
+        if self.lines.remove_from_line(lane, arrival) {
+            self.lane_changed(lane, now);
+            self.lines.drop_lane_if_idle(lane);
+        }
+    }
+
+    /// An entry leaves its wait queue for good, which goes on to the next.
     pub(crate) fn leave_door(&mut self, entry: Entry) {
         let queue = self.lines.entry_queue(entry);
         if let Some(door) = self.lines.leave_door(entry) {
