@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::queue::line::InLine;
 
-use crate::state::{DoorId, Entry, LaneId, Lines, QueueId, TurnId, rank_of};
+use crate::state::{DoorId, Entry, LaneId, QueueId, TurnId, WaitingLines, rank_of};
 use tenure_core::bounds::{ITEMS_MAX, LINE_SHOWN};
 
 /// The jobs of one group and priority in one line.
@@ -38,19 +38,19 @@ struct QueueLine {
 }
 
 impl Run {
-    fn len(&self, lines: &Lines) -> u64 {
+    fn len(&self, lines: &WaitingLines) -> u64 {
         let all: usize = self.lanes.iter().map(|lane| lines[*lane].line.len()).sum();
         (all - self.reserving.len()) as u64
     }
 
     /// The number of these that arrived earlier.
-    fn rank(&self, lines: &Lines, arrival: u64) -> u64 {
+    fn rank(&self, lines: &WaitingLines, arrival: u64) -> u64 {
         let all: usize = self.lanes.iter().map(|lane| lines[*lane].line.rank(arrival)).sum();
         (all - self.reserving.iter().filter(|head| **head < arrival).count()) as u64
     }
 
     /// The number of these that go before a job of another group.
-    fn before(&self, lines: &Lines, start: u64, arrival: u64) -> u64 {
+    fn before(&self, lines: &WaitingLines, start: u64, arrival: u64) -> u64 {
         let Some(ahead) = start.checked_sub(self.start) else { return 0 };
         let (sooner, len) = (ahead.div_ceil(self.unit), self.len(lines));
         if sooner >= len {
@@ -62,7 +62,7 @@ impl Run {
     }
 }
 
-impl Lines {
+impl WaitingLines {
     fn add_lane(&self, line: &mut QueueLine, lane: LaneId, start: Option<u64>, left: &mut usize) {
         if *left == 0 {
             return;

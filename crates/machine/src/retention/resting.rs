@@ -4,7 +4,7 @@
 //! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use crate::Machine;
-use crate::state::{Dependencies, Leases, Limits, Lines, Outbox, Pools, Space};
+use crate::state::{Dependencies, Leases, Limits, Outbox, Pools, Space, WaitingLines};
 use crate::step::ends_at;
 use crate::time::agenda::is_ahead;
 use tenure_core::lease::Fence;
@@ -50,7 +50,7 @@ impl Resting {
             deaf_at,
             leases: Leases::none_after(self.fence, self.largest_ttl),
             recovered_at,
-            lines: Lines::none_after(self.arrival),
+            lines: WaitingLines::none_after(self.arrival),
             pools: Pools::none_after(self.used),
             dependencies: Dependencies::none_after(self.told),
             limits: Limits::none_after(self.settings_generation),

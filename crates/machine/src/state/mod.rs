@@ -3,7 +3,7 @@
 //! Truth is the jobs, the leases, the settings and the resources. Everything else here (lines, wait queues, sums, sets of
 //! free resources) is an index of it, kept in the same step, and `audit` proves that it agrees.
 //!
-//! Each value ([`Jobs`], [`Lines`], [`Limits`], [`Pools`], [`Schedules`], [`Dependencies`], [`Flows`], [`Leases`],
+//! Each value ([`Jobs`], [`WaitingLines`], [`Limits`], [`Pools`], [`Schedules`], [`Dependencies`], [`Flows`], [`Leases`],
 //! [`Waiters`], [`Workers`], [`Outbox`]) has private tables and timers. It knows no other value: a rule that needs two is
 //! a step of [`Space`]. It answers with what such a step must do next, and audits itself.
 
@@ -45,7 +45,7 @@ pub(crate) use jobs::{
 pub(crate) use lanes::{Bundle, HeadWait, Lane, LaneKey, Place};
 pub(crate) use leases::{HeldLimit, HeldRes, LeaseState, Leases, PastRequest, Tombstone};
 pub(crate) use limits::{LOCK, Limit, LimitReservation, Limits};
-pub(crate) use lines::{Lines, rank_of};
+pub(crate) use lines::{WaitingLines, rank_of};
 pub(crate) use needs::{HeldNeed, Which};
 pub(crate) use outbox::Outbox;
 pub(crate) use pools::{Pool, PoolReservation, Pools, Refreshed, Resource};

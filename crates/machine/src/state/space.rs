@@ -1,7 +1,8 @@
 //! A namespace as a whole: its values, and the few times and numbers beside them.
 
 use super::{
-    Dependencies, Flows, Jobs, Leases, Limits, Lines, Outbox, Pools, Schedules, Waiters, Workers,
+    Dependencies, Flows, Jobs, Leases, Limits, Outbox, Pools, Schedules, Waiters, WaitingLines,
+    Workers,
 };
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
@@ -24,7 +25,7 @@ pub(crate) struct Space {
     pub jobs: Jobs,
     /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
-    pub lines: Lines,
+    pub lines: WaitingLines,
     pub limits: Limits,
     pub pools: Pools,
     pub schedules: Schedules,
@@ -51,7 +52,7 @@ impl Space {
             recovered_at: Moment::ZERO,
             jobs: Default::default(),
             purge_at: None,
-            lines: Lines::none_after(0),
+            lines: WaitingLines::none_after(0),
             limits: Default::default(),
             pools: Default::default(),
             schedules: Default::default(),

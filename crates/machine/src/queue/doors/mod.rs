@@ -2,7 +2,7 @@
 //!
 //! The invariant that the rest depends on: in each wait queue, the first entry of a job queue cannot be served, or an
 //! entry of that job queue is offered, or the wait queue is pending. Every event that lets a wait queue serve more goes
-//! through [`Lines::door_due`](crate::state::Lines::door_due); nothing else opens it, and every call makes a bounded number of steps.
+//! through [`WaitingLines::door_due`](crate::state::WaitingLines::door_due); nothing else opens it, and every call makes a bounded number of steps.
 
 mod parking;
 mod passes;

@@ -18,7 +18,7 @@ pub(crate) use kin::{Edges, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};
 pub(crate) const PORTION: usize = if cfg!(test) { 2 } else { TOLD_AT_ONCE };
 
 /// All dependencies of a namespace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Dependencies {
     edges: HashMap<ParentKey, Edges>,
     /// Ended parents with children still to notify, in the order of their ends.
@@ -28,14 +28,8 @@ pub(crate) struct Dependencies {
     followed: HashMap<Seq, Followed>,
     /// Ended jobs that have not let all their parents go, in the order of their ends.
     leaving: VecDeque<Leaving>,
-    /// Parents that this call may still let go.
-    lets_go: usize,
-}
-
-impl Default for Dependencies {
-    fn default() -> Self {
-        Dependencies::none_after(0)
-    }
+    /// Number of parents that this call has let go.
+    let_go: usize,
 }
 
 /// Parents that an ended job lets go now.
@@ -54,14 +48,7 @@ impl Portion {
 impl Dependencies {
     /// Those of a namespace without content, which had some before.
     pub fn none_after(told: u64) -> Self {
-        Dependencies {
-            edges: HashMap::default(),
-            telling: BTreeMap::default(),
-            told,
-            followed: HashMap::default(),
-            leaving: VecDeque::default(),
-            lets_go: PORTION,
-        }
+        Dependencies { told, ..Dependencies::default() }
     }
 
     pub fn last_told(&self) -> u64 {
@@ -230,9 +217,9 @@ impl Dependencies {
 
     /// An ended job lets its parents go, in order of arrival: some now, the rest at the end of this call or later ones.
     pub fn leave(&mut self, child: Seq, parents: &Arc<[Parent]>) -> Portion {
-        let most = if self.leaving.is_empty() { self.lets_go } else { 0 };
+        let most = if self.leaving.is_empty() { PORTION - self.let_go } else { 0 };
         let from = most.min(parents.len());
-        self.lets_go -= from;
+        self.let_go += from;
         if from < parents.len() {
             self.leaving.push_back(Leaving { child, parents: parents.clone(), from });
         }
@@ -241,14 +228,14 @@ impl Dependencies {
 
     /// More parents that this call lets go; `None` begins the portion of the next call.
     pub fn leave_more(&mut self) -> Option<Portion> {
-        let first = self.leaving.front_mut().filter(|_| self.lets_go > 0);
+        let first = self.leaving.front_mut().filter(|_| self.let_go < PORTION);
         let Some(Leaving { child, parents, from }) = first else {
-            self.lets_go = PORTION;
+            self.let_go = 0;
             return None;
         };
-        let end = parents.len().min(*from + self.lets_go);
+        let end = parents.len().min(*from + PORTION - self.let_go);
         let portion = Portion { child: *child, parents: parents.clone(), now: *from..end };
-        self.lets_go -= portion.now.len();
+        self.let_go += portion.now.len();
         *from = end;
         if portion.is_last() {
             self.leaving.pop_front();

@@ -210,7 +210,10 @@ impl Limits {
     /// The setting that applies to a limit, read again only after some setting changed.
     pub fn setting(&mut self, limit: LimitId) -> Option<LimitSettings> {
         let settings = self.setting_now(limit);
-        self.limits[limit].cached = Some((self.generation, settings));
+        let cached = &mut self.limits[limit].cached;
+        if cached.is_none_or(|(at, _)| at != self.generation) {
+            *cached = Some((self.generation, settings));
+        }
         settings
     }
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Lines, rank_of};
+use super::{WaitingLines, rank_of};
 use crate::audit::findings::Findings;
 use crate::state::{BundleId, DoorId, Entry, LaneId, Place, QueueId, TurnId};
 
-impl Lines {
+impl WaitingLines {
     /// Compares the sums and the orders of all levels, and each entry with its wait queue.
     pub fn audit(&self, found: &mut Findings) {
         let mut blocked: BTreeMap<QueueId, u64> = BTreeMap::new();

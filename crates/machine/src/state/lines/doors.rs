@@ -2,12 +2,12 @@
 //!
 //! It marks a wait queue as due, and never decides if an entry may be served: the passes of the namespace do.
 
-use super::{Lines, rank_of};
+use super::{WaitingLines, rank_of};
 use crate::mutant::{Mutant, forgets};
 use crate::state::{Door, DoorId, DoorKey, Entry, LaneId, QueueId};
 use tenure_core::time::Moment;
 
-impl Lines {
+impl WaitingLines {
     // ---- Wait queues ----
 
     /// Adds a wait queue to a need that has none.

@@ -1,13 +1,13 @@
 //! Entries in wait queues: their order there, the time since which each waits, and reservations.
 
-use super::{Lines, rank_of};
+use super::{WaitingLines, rank_of};
 use crate::mutant::{Mutant, forgets};
 use crate::state::{
     DoorId, DoorLine, Entry, HeadWait, LaneId, Place, QueueId, Reservation, TurnId,
 };
 use tenure_core::time::{Moment, Span};
 
-impl Lines {
+impl WaitingLines {
     // ---- Entries ----
 
     pub fn entry_queue(&self, entry: Entry) -> QueueId {
@@ -148,7 +148,7 @@ impl Lines {
         Some(door)
     }
 
-    /// Like [`Lines::unpark`], for good: the wait queue goes on to the next entry. Returns it, to be tidied.
+    /// Like [`WaitingLines::unpark`], for good: the wait queue goes on to the next entry. Returns it, to be tidied.
     pub fn leave_door(&mut self, entry: Entry) -> Option<DoorId> {
         let door = self.unpark(entry)?;
         if !forgets(Mutant::HeadGoneIsNoEvent) {

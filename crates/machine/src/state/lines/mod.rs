@@ -30,7 +30,7 @@ pub(crate) type TurnName = (QueueName, i16, Option<Group>);
 
 /// All lines of a namespace.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct WaitingLines {
     queues: Slots<Queue>,
     queue_by_name: BTreeMap<QueueName, QueueId>,
     queue_pauses: Timers<QueueId>,
@@ -59,15 +59,21 @@ pub(crate) struct Lines {
     forgotten_turns: Vec<TurnName>,
 }
 
-indexed!(Lines { queues: Queue, groups: GroupTurn, bundles: Bundle, lanes: Lane, doors: Door });
+indexed!(WaitingLines {
+    queues: Queue,
+    groups: GroupTurn,
+    bundles: Bundle,
+    lanes: Lane,
+    doors: Door
+});
 
-impl Lines {
+impl WaitingLines {
     /// Those of a namespace without content, which had some before.
     pub fn none_after(arrival: u64) -> Self {
         let mut queues = Slots::default();
         let callers = queues.insert(Queue::new(None, None, Moment::ZERO));
         debug_assert_eq!(callers, CALLERS);
-        Lines {
+        WaitingLines {
             queues,
             queue_by_name: Default::default(),
             queue_pauses: Default::default(),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Lines;
+use super::WaitingLines;
 use crate::queue::line::{InLine, Line};
 use crate::state::{
     Bundle, BundleId, HeadWait, HeldNeed, Lane, LaneId, LaneKey, Place, QueueId, TurnId,
@@ -18,7 +18,7 @@ pub(crate) fn rank_of(priority: i8) -> i16 {
     -i16::from(priority)
 }
 
-impl Lines {
+impl WaitingLines {
     /// The lane of this key; makes it if necessary.
     pub fn lane_for(&mut self, key: &LaneKey) -> LaneId {
         if let Some(lane) = self.lane_by_key.get(key) {
@@ -156,7 +156,7 @@ impl Lines {
         self.groups[own.group].bundles.get(&sort).copied()
     }
 
-    /// Moves a lane back to the shared lane group. Returns as [`Lines::own_bundle`] does.
+    /// Moves a lane back to the shared lane group. Returns as [`WaitingLines::own_bundle`] does.
     pub fn leave_own_bundle(&mut self, lane: LaneId, shared: BundleId) -> bool {
         let clears = self.move_lane(lane, shared);
         self.bundles[shared].lanes -= 1;

@@ -1,11 +1,11 @@
 //! The turns of groups: start-time fair queuing within a queue and a priority.
 
-use super::{Lines, rank_of};
+use super::{WaitingLines, rank_of};
 use crate::state::{GroupTurn, LaneId, LaneKey, QueueId, TurnId};
 use tenure_core::bounds::{SHARE_UNIT, STEPS_MAX};
 use tenure_core::names::Group;
 
-impl Lines {
+impl WaitingLines {
     pub(super) fn group_for(&mut self, key: &LaneKey) -> TurnId {
         let turns = self.queues[key.queue].priorities.entry(rank_of(key.priority)).or_default();
         turns.grouped |= key.group.is_some();
