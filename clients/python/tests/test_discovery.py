@@ -17,7 +17,7 @@ from doubles import Double
 from tenure import App, AsyncTenure, Tenure, errors
 from tenure._addresses import Address, Store
 from tenure._discovery import read_servers
-from tenure._repeats import NoServerFound
+from tenure._lost import NoServerFound
 from tenure._servers import Servers
 from tenure._settings import Settings
 

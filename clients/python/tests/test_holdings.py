@@ -11,7 +11,7 @@ import pytest
 from tenure import _keeper
 from tenure._holdings import CANCELLED, LOST, TIMED_OUT, Held, Holdings
 from tenure._http import Transport
-from tenure._repeats import ConnectionLost
+from tenure._lost import ConnectionLost
 
 NOW = 1000.0
 

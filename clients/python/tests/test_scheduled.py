@@ -256,7 +256,8 @@ def test_a_worker_syncs_once_the_server_is_there(folder: Path, namespace: str) -
     def render() -> None: ...
 
     pauses = Pauses()
-    thread = threading.Thread(target=sync_until_done, args=(app, app.schedules, pauses))
+    given = (app.settings, app.owner, app.schedules, pauses)
+    thread = threading.Thread(target=sync_until_done, args=given)
     thread.start()
     try:
         assert pauses.begun.wait(20)

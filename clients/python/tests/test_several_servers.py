@@ -196,7 +196,7 @@ def test_an_unrepeatable_call_in_doubt_goes_to_no_other_server(
 
 
 def test_single_calls_of_a_worker_move_as_well(doubles: list[Double]) -> None:
-    from tenure._repeats import ConnectionLost
+    from tenure._lost import ConnectionLost
     from tenure._wire import request
 
     first, second, _ = doubles

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from ._addresses import Address, Login, Store
-from ._repeats import NoServerFound
+from ._lost import NoServerFound
 
 #: A living server registers itself each second; after this long without that it counts as gone.
 _LIVES_US = 10_000_000

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from typing import Any, Optional, TypeVar, Union
 
 from ._addresses import Address
-from ._repeats import Answer, Attempts, ConnectionLost
+from ._lost import ConnectionLost
+from ._repeats import Answer, Attempts
 from ._servers import Servers
 from ._settings import Settings
 from ._tls import advice, is_refused

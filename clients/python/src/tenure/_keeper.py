@@ -17,7 +17,7 @@ from typing import Callable, Optional
 
 from ._holdings import EXTEND_AT, STOP_AT, Held, Holdings, OnStop
 from ._http import Transport
-from ._repeats import ConnectionLost
+from ._lost import ConnectionLost
 from ._text import logger
 from ._wire import now, request
 from .payloads import encode

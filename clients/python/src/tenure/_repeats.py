@@ -10,14 +10,13 @@ answers a repeat as it answered the first.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from ._addresses import Address
+from ._lost import ConnectionLost, NoServerFound
+from ._servers import Servers
 from ._wire import Request, Response, is_json, now
 from .errors import OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, from_problem
-
-if TYPE_CHECKING:
-    from ._servers import Servers
 
 #: Repeated: the server says that nothing happened, or that the same call again is safe.
 _PASSING = {
@@ -36,24 +35,6 @@ Answer = tuple[int, object, Optional[float]]
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-
-
-class ConnectionLost(Exception):
-    """A sending of a request was not answered."""
-
-    def __init__(self, why: str, *, sent: bool, was_idle: bool = False) -> None:
-        super().__init__(why)
-        #: True if the server may have read the request.
-        self.sent = sent
-        #: True if it was sent on a kept connection that the server had closed meanwhile.
-        self.was_idle = was_idle
-
-
-class NoServerFound(ConnectionLost):
-    """No server could be looked up, so nothing was sent. Its text is the whole message."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why, sent=False)
 
 
 class Backoff:

@@ -12,7 +12,7 @@ from typing import Optional
 
 from . import _discovery
 from ._addresses import Address, Store
-from ._repeats import NoServerFound
+from ._lost import NoServerFound
 from ._settings import Settings
 from ._text import logger
 from ._wire import now

@@ -19,7 +19,7 @@ from .middleware import Middleware
 from .pushable import Pushable
 from .records import Synced
 from .scheduled import Entry, Timetable, in_sync
-from .tasks import Task, Unusable, final
+from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -337,7 +337,7 @@ class App:
             drain_timeout=seconds(drain_timeout),
             until_empty=until_empty,
         )
-        with in_sync(self):
+        with in_sync(self.settings, self._owner, self.schedules):
             self._worker.run()
 
     def _served(self, queues: Optional[Iterable[str]]) -> list[str]:
@@ -357,16 +357,6 @@ class App:
         """Let a running `run` drain, as SIGTERM does."""
         if self._worker is not None:
             self._worker.stop()
-
-
-def unknown_kind(queue: str, kind: str) -> dict[str, Any]:
-    """Write the outcome of a job that no handler takes.
-
-    It is retried by its policy: a newer worker may know its kind.
-    """
-    item = final(f'no handler takes the kind "{kind}" in queue "{queue}"')
-    del item["final"]
-    return item
 
 
 def _address(settings: Settings) -> tuple[str, Optional[str], Optional[str]]:

@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Callable, Generic, Protocol, TypeVar, Union, overload
 
+from ._handlers import HandlerApp
 from .context import Context
 from .jobs import AsyncJob, Job
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
-
-    from .app import App
 
     P = ParamSpec("P")
 else:
@@ -75,8 +74,8 @@ class After3(Protocol[A, B, C, Returned]):
 class Pushable(Generic[F]):
     """A handler with the options of its next job; `Task.options` makes one."""
 
-    def __init__(self, app: App) -> None:
-        self.app: App = app
+    def __init__(self, app: HandlerApp) -> None:
+        self.app: HandlerApp = app
 
     def _job(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a job with these arguments."""

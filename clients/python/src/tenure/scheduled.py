@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from ._settings import Settings
 from ._text import logger
 from .client import Tenure
 from .durations import duration_text, is_duration
@@ -16,8 +17,6 @@ from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
     import logging
-
-    from .app import App
 
 log: logging.Logger = logger("tenure.worker")
 
@@ -99,18 +98,20 @@ def _job(task: Task[Any], entry: Entry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def in_sync(app: App) -> Iterator[None]:
+def in_sync(settings: Settings, owner: str, specs: list[dict[str, Any]]) -> Iterator[None]:
     """Sync an app's schedules beside a block that runs its worker, as soon as the server answers.
 
     An app that has none leaves those of its owner alone: it may never have had any.
     """
-    specs = app.schedules
     if not specs:
         yield
         return
     over = threading.Event()
     thread = threading.Thread(
-        target=sync_until_done, args=(app, specs, over), name="tenure-schedules", daemon=True
+        target=sync_until_done,
+        args=(settings, owner, specs, over),
+        name="tenure-schedules",
+        daemon=True,
     )
     thread.start()
     try:
@@ -120,25 +121,24 @@ def in_sync(app: App) -> Iterator[None]:
         thread.join(_PAUSE_S)
 
 
-def sync_until_done(app: App, specs: list[dict[str, Any]], over: threading.Event) -> None:
+def sync_until_done(
+    settings: Settings, owner: str, specs: list[dict[str, Any]], over: threading.Event
+) -> None:
     """Sync schedules as soon as a server answers, unless it is `over` before."""
-    settings = app.settings
     with Tenure(settings.url, settings.token, settings.namespace, retry_for=0) as client:
         while True:
             try:
-                done = client.schedules.sync(app.owner, specs)
+                done = client.schedules.sync(owner, specs)
             except TenureError as error:
                 if error.status is None or error.status >= 500 or error.status == 429:
                     if over.wait(_PAUSE_S):
                         return
                     continue
-                log.error(
-                    "the schedules of %s are as they were: %s%s", app.owner, error, _way(error)
-                )
+                log.error("the schedules of %s are as they were: %s%s", owner, error, _way(error))
             else:
                 log.info(
                     "schedules of %s: %d added, %d changed, %d deleted, %d as they were",
-                    app.owner,
+                    owner,
                     done.added,
                     done.updated,
                     done.deleted,

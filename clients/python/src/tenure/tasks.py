@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
+from ._handlers import HandlerApp
 from ._text import describe, message_of, storable, traced
 from .context import Context
 from .fields import JobOptions, job_fields, refuse_unknown
@@ -19,8 +20,6 @@ from .pushable import F, Pushable
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
-
-    from .app import App
 
     P = ParamSpec("P")
 else:
@@ -51,7 +50,7 @@ class Task(Pushable[F]):
 
     def __init__(
         self,
-        app: App,
+        app: HandlerApp,
         function: F,
         queue: str,
         kind: str,
@@ -349,3 +348,13 @@ def failed(error: BaseException) -> dict[str, Any]:
 def final(why: str) -> dict[str, Any]:
     """Write a failure that a retry would not mend."""
     return {"outcome": "failed", "error": storable(why), "final": True}
+
+
+def unknown_kind(queue: str, kind: str) -> dict[str, Any]:
+    """Write the outcome of a job that no handler takes.
+
+    It is retried by its policy: a newer worker may know its kind.
+    """
+    item = final(f'no handler takes the kind "{kind}" in queue "{queue}"')
+    del item["final"]
+    return item

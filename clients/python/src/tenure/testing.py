@@ -29,7 +29,7 @@ from ._leasing import worker_fields
 from ._settings import Settings
 from ._text import bounded
 from ._wire import new_id, request
-from .app import App, unknown_kind
+from .app import App
 from .client import Tenure
 from .context import Context
 from .durations import Duration, duration_text, read_moment
@@ -38,7 +38,7 @@ from .jobs import Job
 from .outcomes import Outcome
 from .payloads import DoesNotFit
 from .records import JobRecord, LeaseRecord
-from .tasks import GaveUp, Task, failed, final, succeeded
+from .tasks import GaveUp, Task, failed, final, succeeded, unknown_kind
 
 #: No test takes longer for one job, so nothing has to extend its lease.
 _TTL = "1h"

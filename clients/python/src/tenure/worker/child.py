@@ -9,8 +9,9 @@ import signal
 import threading
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
+from .._handlers import HandlerApp
 from .._http import Transport
 from .._keeper import LOOK_S
 from .._stderr import set_up
@@ -21,9 +22,6 @@ from ..hooks import HookFailed
 from ..records import LeaseRecord
 from ..tasks import find_task
 from .runs import Interruptible, Run, make_context, perform
-
-if TYPE_CHECKING:
-    from ..app import App
 
 #: Exit code of a process that stopped because its lease could not be extended in time.
 LEASE_LOST = 75
@@ -97,7 +95,7 @@ class Child:
     run that lasts has a second thread read in its stead, until it ends.
     """
 
-    def __init__(self, pipe: Connection, app: App, begun: Any) -> None:
+    def __init__(self, pipe: Connection, app: HandlerApp, begun: Any) -> None:
         self._pipe = pipe
         #: The number of the last run that has begun.
         self._begun = begun

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional
 
+from .._handlers import HandlerApp
 from .._text import logger
 from ..context import Context
 from ..tasks import failed, succeeded
@@ -20,7 +21,6 @@ from .written import Written, not_written, write
 if TYPE_CHECKING:
     import logging
 
-    from ..app import App
     from .exchange import Exchange
 
 log: logging.Logger = logger("tenure.worker")
@@ -51,7 +51,7 @@ class _Job:
 class Coroutines:
     """A task for each run, on a loop that has its own thread."""
 
-    def __init__(self, app: App, exchange: Exchange, finish: Finish) -> None:
+    def __init__(self, app: HandlerApp, exchange: Exchange, finish: Finish) -> None:
         self._app = app
         self._exchange = exchange
         self._finish = finish

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable, Optional
 from .._http import Transport
 from .._keeper import Keeper
 from .._leasing import slice_of, worker_fields
-from .._repeats import Backoff, ConnectionLost
+from .._lost import ConnectionLost
+from .._repeats import Backoff
 from .._text import logger
 from .._wire import Request, Response, new_id, now, request
 from ..durations import duration_text

@@ -9,6 +9,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any, Optional
 
+from .._handlers import HandlerApp
 from .._holdings import CANCELLED, LOST, TIMED_OUT
 from .._text import logger
 from .._wire import now
@@ -22,8 +23,6 @@ from .written import RELEASED, Written, failure, not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ..app import App
 
 log: logging.Logger = logger("tenure.worker")
 
@@ -41,7 +40,7 @@ class Worker:
 
     def __init__(
         self,
-        app: App,
+        app: HandlerApp,
         queues: list[str],
         *,
         kind: str,

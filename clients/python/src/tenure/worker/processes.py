@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from .._handlers import HandlerApp
 from .._holdings import LOST
 from .._text import logger
 from .._wire import now
@@ -27,7 +28,6 @@ from .written import RELEASED, Written, failure
 if TYPE_CHECKING:
     import logging
 
-    from ..app import App
     from .exchange import Exchange
 
 log: logging.Logger = logger("tenure.worker")
@@ -41,7 +41,7 @@ _CLOSE_S = 10.0
 class Processes:
     """As many processes as runs at once, each for one run at a time."""
 
-    def __init__(self, app: App, exchange: Exchange, finish: Finish, count: int) -> None:
+    def __init__(self, app: HandlerApp, exchange: Exchange, finish: Finish, count: int) -> None:
         self._app = app
         self._exchange = exchange
         self._finish = finish

@@ -13,7 +13,7 @@ from typing import Optional
 
 from .._calls import check
 from .._http import Transport
-from .._repeats import ConnectionLost
+from .._lost import ConnectionLost
 from .._settings import Settings
 from .._wire import Request, Response, now, request
 from ..errors import from_problem

@@ -6,20 +6,17 @@ import asyncio
 import contextlib
 import ctypes
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Optional, Protocol
+from typing import Any, Callable, Optional, Protocol
 
+from .._handlers import Handler, HandlerApp
 from .._http import Transport
 from .._wire import now
 from ..context import Context
 from ..outcomes import STOPS, Stop
 from ..payloads import DoesNotFit
 from ..records import LeaseRecord
-from ..tasks import Task, failed, final, succeeded
+from ..tasks import failed, final, succeeded, unknown_kind
 from .written import Written, not_written, write
-
-if TYPE_CHECKING:
-    from ..app import App
-
 
 #: The error of a handler that ended as a cancelled task, though nobody asked for it.
 NOT_BY_WORKER = "the handler was cancelled, and not by the worker"
@@ -160,7 +157,7 @@ class Interruptible:
 
 
 def perform(
-    app: App, run: Run, context: Context, interruptible: Interruptible
+    app: HandlerApp, run: Run, context: Context, interruptible: Interruptible
 ) -> Optional[Written]:
     """Run a handler on this thread; return its outcome, None if it was ended."""
 
@@ -191,10 +188,10 @@ def perform(
         return not_written(why)
 
 
-def prepare(app: App, run: Run, context: Context) -> tuple[Optional[Task[Any]], dict[str, Any]]:
+def prepare(
+    app: HandlerApp, run: Run, context: Context
+) -> tuple[Optional[Handler], dict[str, Any]]:
     """Find the handler and its arguments; without a handler, the outcome instead of arguments."""
-    from ..app import unknown_kind
-
     task = app.find(run.queue, run.kind)
     if task is None:
         return None, unknown_kind(run.queue, run.kind)

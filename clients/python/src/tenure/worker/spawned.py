@@ -13,14 +13,13 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any, Optional
 
+from .._handlers import HandlerApp
 from .._stderr import level_of_commands
 from .child import main
 from .runs import Run
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
-
-    from ..app import App
 
 #: A message of this size fits into an empty pipe wherever there are pipes.
 _FITS_BYTES = 32 * 1024
@@ -29,7 +28,7 @@ _FITS_BYTES = 32 * 1024
 class Spawned:
     """One process and what it runs."""
 
-    def __init__(self, app: App, failed: int) -> None:
+    def __init__(self, app: HandlerApp, failed: int) -> None:
         # Not forked: this process has threads, and a lock that one holds would stay locked.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()

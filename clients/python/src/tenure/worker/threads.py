@@ -7,6 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Optional
 
+from .._handlers import HandlerApp
 from .._text import logger
 from ..context import Context
 from .runs import Interruptible, Run, make_context, perform
@@ -15,7 +16,6 @@ from .written import Written
 if TYPE_CHECKING:
     import logging
 
-    from ..app import App
     from .exchange import Exchange
 
 log: logging.Logger = logger("tenure.worker")
@@ -51,7 +51,7 @@ class _Thread:
 class Threads:
     """A thread for each run at a time, kept between runs."""
 
-    def __init__(self, app: App, exchange: Exchange, finish: Finish) -> None:
+    def __init__(self, app: HandlerApp, exchange: Exchange, finish: Finish) -> None:
         self._app = app
         self._exchange = exchange
         self._finish = finish
