@@ -16,6 +16,7 @@ from typing import Any, Optional
 
 import pytest
 
+from forked import Forked, Program
 from proxy import Proxy
 from scrapy_site import Crawlers, Site
 from stress.services import Missing, redis_command
@@ -33,16 +34,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
-def until(what: Callable[[], Any], within: float = 30.0, every: float = 0.01) -> Any:
+def until(what: Callable[[], Any], within: float = 30.0) -> Any:
     """Wait for something to become true, and return it."""
     end = time.monotonic() + within
+    # What takes seconds is asked for less often: a hundred calls a second would keep a processor
+    # busy that other tests need.
+    pause = 0.005
     while True:
         found = what()
         if found:
             return found
         if time.monotonic() > end:
             raise AssertionError(f"it did not happen within {within} s")
-        time.sleep(every)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.05)
 
 
 def free_port() -> int:
@@ -273,13 +278,12 @@ class Workers:
         self.journal = folder / f"journal-{namespace}"
         self.journal.touch()
         self._log = folder / f"worker-{namespace}.log"
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Program] = []
 
     def start(
         self, *options: str, app: str = "handlers:app", code: Optional[str] = None
-    ) -> subprocess.Popen[bytes]:
+    ) -> Program:
         """Start the command, or a program of the test's own."""
-        command = ["-m", "tenure", "worker", app, *options] if code is None else ["-c", code]
         env = {
             **os.environ,
             "TENURE_URL": self.url,
@@ -288,14 +292,19 @@ class Workers:
         }
         if self._token is not None:
             env["TENURE_TOKEN"] = self._token
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, *command],
-                cwd=Path(__file__).parent,
-                env=env,
-                stdout=log,
-                stderr=log,
-            )
+        process: Program
+        if code is None:
+            words = ["worker", app, *options]
+            process = Forked("tenure", words, Path(__file__).parent, env, self._log)
+        else:
+            with self._log.open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    cwd=Path(__file__).parent,
+                    env=env,
+                    stdout=log,
+                    stderr=log,
+                )
         self._processes.append(process)
         return process
 

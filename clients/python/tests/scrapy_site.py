@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Optional
 from urllib.parse import parse_qs, urlsplit
 
+from forked import Forked, Program
+
 
 class Visit:
     """One request, as the site saw it."""
@@ -109,13 +111,19 @@ class Crawlers:
         self.url = url
         self.namespace = namespace
         self._log = folder / f"crawl-{namespace}.log"
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Program] = []
 
     def start(
         self, spider: str, *, args: Optional[dict[str, Any]] = None,
         settings: Optional[dict[str, Any]] = None, env: Optional[dict[str, str]] = None,
-    ) -> subprocess.Popen[bytes]:  # fmt: skip
-        return self.run([*command(spider, args, settings)], env)
+    ) -> Program:  # fmt: skip
+        """Crawl, in a process that has imported Scrapy."""
+        process = Forked(
+            "scrapy", crawl(spider, args, settings), Path(__file__).parent,
+            {**crawl_env(self.url, self.namespace), **(env or {})}, self._log,
+        )  # fmt: skip
+        self._processes.append(process)
+        return process
 
     def run(
         self, command: list[str], env: Optional[dict[str, str]] = None
@@ -158,8 +166,16 @@ def crawl_env(url: str, namespace: str) -> dict[str, str]:
 def command(
     spider: str, args: Optional[dict[str, Any]] = None, settings: Optional[dict[str, Any]] = None
 ) -> Iterator[str]:
-    yield from (sys.executable, "-m", "scrapy", "crawl", spider)
-    for name, value in (args or {}).items():
-        yield from ("-a", f"{name}={value}")
-    for name, value in (settings or {}).items():
-        yield from ("-s", f"{name}={value}")
+    """Write the command of a crawl, for others to run."""
+    yield from (sys.executable, "-m", "scrapy", *crawl(spider, args, settings))
+
+
+def crawl(
+    spider: str, args: Optional[dict[str, Any]], settings: Optional[dict[str, Any]]
+) -> list[str]:
+    """Write the arguments of Scrapy's own command."""
+    given = [word for name, value in (args or {}).items() for word in ("-a", f"{name}={value}")]
+    set_up = [
+        word for name, value in (settings or {}).items() for word in ("-s", f"{name}={value}")
+    ]
+    return ["crawl", spider, *given, *set_up]

@@ -36,7 +36,7 @@ def test_a_worker_whose_log_nobody_reads_works_and_ends(
         stderr=subprocess.PIPE,
     )
     try:
-        until(lambda: not any(m.queues.get("work").counts.values()), 20, 0.2)
+        until(lambda: not any(m.queues.get("work").counts.values()), 20)
         worker.terminate()
         assert worker.wait(20) == 0
         assert worker.stderr is not None

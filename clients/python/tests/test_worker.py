@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import Server, Workers, tenure_binary, until
+from forked import Program
 from tenure import App, JobFilter, Tenure, errors
 from tenure._leasing import worker_fields
 from tenure.tasks import Unusable
@@ -29,7 +30,7 @@ KINDS = ["threads", "asyncio", "processes"]
 class Running:
     """A worker that runs during a module, and a client beside it."""
 
-    def __init__(self, client: Tenure, workers: Workers, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, client: Tenure, workers: Workers, process: Program) -> None:
         self.client = client
         self.workers = workers
         self.process = process
