@@ -51,6 +51,7 @@ LONGER = {
     "machine": {"TENURE_HISTORIES": "20000"},
     "engine it": {"TENURE_HISTORIES": "500"},
     "owner": {"TENURE_WALKS": "20000"},
+    "python": {"TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
     "cli system": {
         "TENURE_CHAOS_SECONDS": "600",
         "TENURE_LINEAR_SECONDS": "600",
@@ -219,12 +220,13 @@ class Plan:
             return
         self.report.begin(PYTHON)
         tests = Tests(self.report, "python", self.test_max)
+        longer = LONGER["python"] if self.long else {}
         read, write = os.pipe()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = processes.start(
                 [PYTHON + "/check", "tests"],
                 ROOT,
-                env={"TENURE_TEST_EVENTS": str(write)},
+                env={"TENURE_TEST_EVENTS": str(write), **longer},
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 pass_fds=[write],

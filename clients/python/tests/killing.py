@@ -86,10 +86,12 @@ def _is_ours(frame: FrameType) -> bool:
 class Listeners:
     """Kills the threads of a worker by processes that listen to its children, each at its line."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None], apart: int) -> None:
         self._tell = tell
         self._lock = threading.Lock()
         self._next = 0
+        #: From one line at which a thread dies to that of the next.
+        self._apart = apart
 
     def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Trace a thread; for `threading.settrace`."""
@@ -99,6 +101,6 @@ class Listeners:
             return self.trace
         with self._lock:
             killer = Killer(self._next, self._tell, then=self.trace)
-            self._next += 1
+            self._next += self._apart
         killer.begin()
         return killer.trace(frame, event, argument)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -10,6 +11,9 @@ from conftest import redis_here, tenure_binary
 from stress.chaos import Chaos, Settings
 from stress.journal import Told
 from stress.judge import Shown, faults
+
+#: How long things are killed.
+SECONDS = float(os.environ.get("TENURE_STRESS_SECONDS", "4"))
 
 #: Two jobs, one after the other, with a cap, an account and a lock; the first was tried twice.
 RIGHT = """\
@@ -116,7 +120,7 @@ def test_a_short_stress_loses_nothing_and_passes_no_cap(
     if store == "redis" and redis_here() is None:
         pytest.skip("there is no redis-server here")
     monkeypatch.setenv("TENURE_BIN", tenure_binary())
-    report = Chaos(Settings(store=store, seconds=8, workers=1, ttl=2.0, seed=7)).run()
+    report = Chaos(Settings(store=store, seconds=SECONDS, workers=1, ttl=2.0, seed=7)).run()
     assert report.faults == [], report.text()
     assert report.jobs["succeeded"] > 20, report.text()
     assert sum(report.kills.values()) >= 4, report.text()
