@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,10 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def make(self) -> None:
+        """Write its files and its database."""
+        folder = self.folder
         for name, code in re.findall(
             r"```python\n# (\S+\.py).*?\n(.*?)```", PAGE.read_text(), re.S
         ):
@@ -81,8 +86,17 @@ class Project:
         return done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.make()
+    return project
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(made: Project, tmp_path: Path) -> Project:
+    """A copy of the project and of its database, which is empty."""
+    shutil.copytree(made.folder, tmp_path, dirs_exist_ok=True)
     return Project(tmp_path)
 
 

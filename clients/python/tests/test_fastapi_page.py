@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -38,14 +39,12 @@ def application(tenure: Tenure, folder_of_page: Path) -> Iterator[str]:
         process = subprocess.Popen(command, cwd=folder_of_page, stdout=log, stderr=log)
     try:
 
-        def answers() -> bool:
-            try:
-                return httpx.get(f"http://127.0.0.1:{port}/openapi.json").status_code == 200
-            except httpx.TransportError:
-                assert process.poll() is None, (folder_of_page / "log").read_text()
-                return False
+        def listens() -> bool:
+            assert process.poll() is None, (folder_of_page / "log").read_text()
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
 
-        until(answers, 30)
+        until(listens, 30)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()

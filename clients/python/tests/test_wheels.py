@@ -64,14 +64,16 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Install them from file into an environment of their own, without a registry."""
     folder = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", str(folder / "venv"), cwd=folder)
+    # The pip of the tests installs there: to make another one takes longer than all the rest.
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"), cwd=folder)
     found = wheels["tenure"].parent
-    pip = str(folder / "venv" / "bin" / "pip")
+    programs = folder / "venv" / "bin"
     run(
-        pip, "install", "--quiet", "--no-index", "--find-links", str(found), "tenure[server]",
+        sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet",
+        "--no-index", "--find-links", str(found), "tenure[server]",
         cwd=folder, PIP_FIND_LINKS=str(found),
     )  # fmt: skip
-    yield folder / "venv" / "bin"
+    yield programs
     shutil.rmtree(folder)
 
 
