@@ -25,11 +25,19 @@ from tenure import Tenure
 pytest_plugins = ["event_writer"]
 
 #: Files whose tests take longest: begun last, they would run alone at the end.
-LONGEST = ["test_killed_ends.py", "test_worker_ends.py", "test_stress.py", "test_wheels.py"]
+LONGEST = [
+    "test_worker_ends.py", "test_killed_ends.py", "test_scrapy_requests.py", "test_pages.py",
+    "test_django.py", "test_scrapy_jobs.py", "test_start.py", "test_wheels.py", "test_stress.py",
+    "test_blocked.py", "test_restarts.py", "test_guards.py",
+]  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the longest files begin first."""
+    # Programs that the tests start find the packages compiled beside their code, and would fill the
+    # cache of these tests with files from folders that are gone tomorrow.
+    if os.environ.pop("PYTHONPYCACHEPREFIX", None) is not None:
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     rank = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 

@@ -262,7 +262,9 @@ def test_a_hundred_jobs_are_each_run_once(running: Running) -> None:
 
 
 def test_the_worker_is_known_by_its_host_and_pid_and_a_random_end(running: Running) -> None:
-    (worker,) = until(lambda: list(running.client.workers()))
+    found = until(lambda: list(running.client.workers()))
+    assert len(found) == 1, found
+    worker = found[0]
     assert re.fullmatch(rf"[\w.-]+:{running.process.pid}:[0-9a-hjkmnp-tv-z]{{12}}", worker.id)
     assert (worker.host, worker.pid) == (socket.gethostname(), running.process.pid)
     assert worker.version is not None and worker.version.startswith("python-")
