@@ -348,7 +348,7 @@ fn each_command_has_a_manual_page() {
     let nowhere = folder.path().join("gone");
     let output = run(&["man-pages", nowhere.to_str().unwrap()]);
     assert_eq!(code(&output), 74);
-    assert!(stderr(&output).contains("hint: name a folder"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("hint: name an existing folder"), "{}", stderr(&output));
 }
 
 /// stdout of `tenure ARGUMENTS`, of any meaning.

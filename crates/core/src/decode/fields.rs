@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::forms::Form;
 use super::lines::line_too_long;
-use super::object::Field;
+use super::object::ObjectField;
 use super::words::{self, phrases};
 use crate::at::At;
 use crate::bounded::Spans;
@@ -276,21 +276,24 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
     }
 
     /// Reads a field of the table; `None` if it is absent.
-    pub fn read<T, F: Form<T>>(&self, field: &Field<T, F>) -> Result<Option<T>, Refusal> {
+    pub fn read<T, F: Form<T>>(&self, field: &ObjectField<T, F>) -> Result<Option<T>, Refusal> {
         self.get(field.name).map(|value| field.form().read(value)).transpose()
     }
 
     /// Reads a required field of the table; `example` is a right one.
     pub fn read_required<T, F: Form<T>>(
         &self,
-        field: &Field<T, F>,
+        field: &ObjectField<T, F>,
         example: &'static str,
     ) -> Result<T, Refusal> {
         field.form().read(self.required(field.name, example)?)
     }
 
     /// Reads a field of the table in a patch: absent, `null`, or a value.
-    pub fn read_patch<T, F: Form<T>>(&self, field: &Field<T, F>) -> Result<Patch<T>, Refusal> {
+    pub fn read_patch<T, F: Form<T>>(
+        &self,
+        field: &ObjectField<T, F>,
+    ) -> Result<Patch<T>, Refusal> {
         match self.raw(field.name) {
             None => Ok(Patch::Keep),
             Some(value) if value.node.is_null() => Ok(Patch::Reset),

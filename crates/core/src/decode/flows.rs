@@ -3,7 +3,7 @@
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::Value;
-use super::forms::{Alias, Form, Kind as FormKind, Name, Words};
+use super::forms::{Alias, Form, Name, ValueKind, Words};
 use super::object::object;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::json::Kind;
@@ -70,11 +70,11 @@ impl Form<After> for AfterFields {
         }
         map.end()
     }
-    fn kind(&self) -> FormKind {
-        let plain = FormKind::Text(Some(UniqueKey::BYTES_MAX));
-        FormKind::Alias(
+    fn kind(&self) -> ValueKind {
+        let plain = ValueKind::Text(Some(UniqueKey::BYTES_MAX));
+        ValueKind::Alias(
             "AfterEntry",
-            Box::new(FormKind::OneOf(vec![plain, FormKind::Object("AfterItem")])),
+            Box::new(ValueKind::OneOf(vec![plain, ValueKind::Object("AfterItem")])),
         )
     }
 }

@@ -28,12 +28,12 @@ pub(crate) trait Form<T> {
     /// Writes a value as a reader takes it.
     fn write<S: Serializer>(&self, value: &T, to: S) -> Result<S::Ok, S::Error>;
     /// Describes its values.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> ValueKind;
 }
 
 /// Description of the values that a field takes, for documents.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// A text of at most this many bytes; `None`: of any length.
     Text(Option<usize>),
     /// A whole number within these bounds.
@@ -50,13 +50,13 @@ pub enum Kind {
     /// One of these words.
     Words(Vec<&'static str>),
     /// A list with this many items.
-    List(Box<Kind>, RangeInclusive<usize>),
+    List(Box<ValueKind>, RangeInclusive<usize>),
     /// The object of this schema.
     Object(&'static str),
     /// A value of one of these kinds.
-    OneOf(Vec<Kind>),
+    OneOf(Vec<ValueKind>),
     /// A kind that has a schema of its own, under this name.
-    Alias(&'static str, Box<Kind>),
+    Alias(&'static str, Box<ValueKind>),
 }
 
 /// A value with its form, to be written.
@@ -81,8 +81,8 @@ impl<T: TryFrom<i64> + Into<i64> + Copy + Serialize> Form<T> for Whole {
     fn write<S: Serializer>(&self, value: &T, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Whole(self.0.clone())
+    fn kind(&self) -> ValueKind {
+        ValueKind::Whole(self.0.clone())
     }
 }
 
@@ -99,8 +99,8 @@ impl Form<usize> for Number {
     fn write<S: Serializer>(&self, value: &usize, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Whole(self.0.clone())
+    fn kind(&self) -> ValueKind {
+        ValueKind::Whole(self.0.clone())
     }
 }
 
@@ -117,8 +117,8 @@ impl Form<Span> for Duration {
     fn write<S: Serializer>(&self, value: &Span, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Duration
+    fn kind(&self) -> ValueKind {
+        ValueKind::Duration
     }
 }
 
@@ -135,8 +135,8 @@ impl Form<Moment> for Time {
     fn write<S: Serializer>(&self, value: &Moment, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Moment
+    fn kind(&self) -> ValueKind {
+        ValueKind::Moment
     }
 }
 
@@ -153,8 +153,8 @@ impl Form<String> for Text {
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(Some(self.0))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(Some(self.0))
     }
 }
 
@@ -168,8 +168,8 @@ impl Form<String> for AnyText {
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(None)
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(None)
     }
 }
 
@@ -188,8 +188,8 @@ impl Form<String> for Ruled {
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(Some(self.1))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(Some(self.1))
     }
 }
 
@@ -203,8 +203,8 @@ impl<T: Serialize> Form<T> for Name<T> {
     fn write<S: Serializer>(&self, value: &T, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(self.1)
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(self.1)
     }
 }
 
@@ -221,8 +221,8 @@ impl Form<Json> for Content {
     fn write<S: Serializer>(&self, value: &Json, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Any
+    fn kind(&self) -> ValueKind {
+        ValueKind::Any
     }
 }
 
@@ -236,8 +236,8 @@ impl Form<bool> for Flag {
     fn write<S: Serializer>(&self, value: &bool, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_bool(*value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Boolean
+    fn kind(&self) -> ValueKind {
+        ValueKind::Boolean
     }
 }
 
@@ -253,8 +253,8 @@ impl<T: Copy + PartialEq + Debug> Form<T> for Words<T> {
         let missing = || serde::ser::Error::custom(format!("{value:?} is not {}", self.0));
         to.serialize_str(word.ok_or_else(missing)?.0)
     }
-    fn kind(&self) -> Kind {
-        Kind::Words(self.1.iter().map(|(word, _)| *word).collect())
+    fn kind(&self) -> ValueKind {
+        ValueKind::Words(self.1.iter().map(|(word, _)| *word).collect())
     }
 }
 
@@ -275,8 +275,8 @@ impl<T, F: Form<T>> Form<Vec<T>> for List<F> {
         value.iter().try_for_each(|item| list.serialize_element(&Written(item, &self.1)))?;
         list.end()
     }
-    fn kind(&self) -> Kind {
-        Kind::List(Box::new(self.1.kind()), self.0.clone())
+    fn kind(&self) -> ValueKind {
+        ValueKind::List(Box::new(self.1.kind()), self.0.clone())
     }
 }
 
@@ -293,7 +293,7 @@ impl<T, F: Form<T>> Form<Box<T>> for Boxed<F> {
     fn write<S: Serializer>(&self, value: &Box<T>, to: S) -> Result<S::Ok, S::Error> {
         self.0.write(value, to)
     }
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ValueKind {
         self.0.kind()
     }
 }
@@ -311,7 +311,7 @@ impl<T, F: Form<T>> Form<T> for Alias<F> {
     fn write<S: Serializer>(&self, value: &T, to: S) -> Result<S::Ok, S::Error> {
         self.1.write(value, to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Alias(self.0, Box::new(self.1.kind()))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Alias(self.0, Box::new(self.1.kind()))
     }
 }

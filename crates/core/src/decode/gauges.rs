@@ -3,7 +3,7 @@
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value};
-use super::forms::{Alias, Duration, Form, Kind, List, Name, Text, Words};
+use super::forms::{Alias, Duration, Form, List, Name, Text, ValueKind, Words};
 use super::object::{Call, Part, Variant, object};
 use crate::at::At;
 use crate::bounded::Spans;
@@ -148,7 +148,7 @@ impl Form<String> for Pointer {
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(Some(GAUGE_POINTER_BYTES_MAX))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(Some(GAUGE_POINTER_BYTES_MAX))
     }
 }

@@ -5,10 +5,10 @@ use serde::ser::{SerializeMap, Serializer};
 use super::fields::{self, Fields, Value, document};
 use super::flows::{AfterFields, ON_PARENT_FAILURE};
 use super::forms::{
-    Alias, Content, Duration, Form, Kind as FormKind, List, Name, Ruled, Time, Whole, Words,
+    Alias, Content, Duration, Form, List, Name, Ruled, Time, ValueKind, Whole, Words,
 };
 use super::needs::Needs;
-use super::object::{Body, Call, Part, bounded_bodies, object};
+use super::object::{Call, Part, SentBody, bounded_bodies, object};
 use super::paths::job_path;
 use super::retry::RetryFields;
 use crate::at::At;
@@ -312,8 +312,8 @@ impl Form<Labels> for LabelsForm {
     fn write<S: Serializer>(&self, value: &Labels, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(value)
     }
-    fn kind(&self) -> FormKind {
-        FormKind::Map
+    fn kind(&self) -> ValueKind {
+        ValueKind::Map
     }
 }
 

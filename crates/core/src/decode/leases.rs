@@ -5,10 +5,10 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 use super::fields::{Fields, Value};
 use super::forms::{
-    AnyText, Content, Duration, Form, Kind as FormKind, List, Name, Number, Text, Whole, Written,
+    AnyText, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole, Written,
 };
 use super::needs::Needs;
-use super::object::{Body, Call, Part, Variant, bounded_bodies, object};
+use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::paths::there;
 use crate::at::At;
 use crate::bounded::Spans;
@@ -151,7 +151,7 @@ impl Form<Box<Lease>> for LeaseOfSettle {
     fn write<S: Serializer>(&self, value: &Box<Lease>, to: S) -> Result<S::Ok, S::Error> {
         value.write_body(to)
     }
-    fn kind(&self) -> FormKind {
+    fn kind(&self) -> ValueKind {
         LeaseFields.kind()
     }
 }
@@ -169,8 +169,8 @@ impl Form<Option<WorkerId>> for WorkerIdentity {
     fn write<S: Serializer>(&self, value: &Option<WorkerId>, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> FormKind {
-        FormKind::Text(Some(WorkerId::BYTES_MAX))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(Some(WorkerId::BYTES_MAX))
     }
 }
 
@@ -191,9 +191,9 @@ impl Form<Worker> for WorkerName {
     fn write<S: Serializer>(&self, value: &Worker, to: S) -> Result<S::Ok, S::Error> {
         value.write_body(to)
     }
-    fn kind(&self) -> FormKind {
+    fn kind(&self) -> ValueKind {
         let kinds = vec![WorkerIdentity.kind(), WorkerFields.kind()];
-        FormKind::Alias("WorkerName", Box::new(FormKind::OneOf(kinds)))
+        ValueKind::Alias("WorkerName", Box::new(ValueKind::OneOf(kinds)))
     }
 }
 
@@ -217,9 +217,9 @@ impl Form<ExtendItem> for LeaseToExtend {
             Some(_) => value.write_body(to),
         }
     }
-    fn kind(&self) -> FormKind {
+    fn kind(&self) -> ValueKind {
         let kinds = vec![AnyText.kind(), ExtendItemFields.kind()];
-        FormKind::Alias("ExtendItem", Box::new(FormKind::OneOf(kinds)))
+        ValueKind::Alias("ExtendItem", Box::new(ValueKind::OneOf(kinds)))
     }
 }
 
@@ -242,8 +242,8 @@ impl<T, F: Form<T>> Form<Vec<T>> for Numbered<F> {
         value.iter().try_for_each(|item| list.serialize_element(&Written(item, &self.1)))?;
         list.end()
     }
-    fn kind(&self) -> FormKind {
-        FormKind::List(Box::new(self.1.kind()), self.0.clone())
+    fn kind(&self) -> ValueKind {
+        ValueKind::List(Box::new(self.1.kind()), self.0.clone())
     }
 }
 

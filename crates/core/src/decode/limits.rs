@@ -3,7 +3,7 @@
 use super::forms::{Boxed, Duration, Whole};
 use super::gauges::GaugeFields;
 use super::needs::one_limit;
-use super::object::{Body, Call, bounded_bodies, object};
+use super::object::{Call, SentBody, bounded_bodies, object};
 use super::paths::{limit_path, made_path};
 use super::rates::RateFields;
 use super::times::no_body;

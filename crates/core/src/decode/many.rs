@@ -3,7 +3,7 @@
 use serde::Serializer;
 
 use super::fields::Value;
-use super::forms::{Form, Kind, Name, Number, Ruled, Time};
+use super::forms::{Form, Name, Number, Ruled, Time, ValueKind};
 use super::jobs::JOB_KIND;
 use super::object::{Call, bounded_bodies, object};
 use super::query::{check_label, cursor, error_part, label, states};
@@ -56,8 +56,8 @@ impl Form<Vec<JobState>> for States {
         let words: Vec<&str> = value.iter().map(|state| state.as_str()).collect();
         to.serialize_str(&words.join(","))
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(None)
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(None)
     }
 }
 
@@ -78,8 +78,8 @@ impl Form<(String, String)> for Label {
     ) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("{key}:{value}"))
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(None)
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(None)
     }
 }
 

@@ -46,7 +46,7 @@ mod timing;
 mod together;
 mod words;
 
-pub use forms::Kind;
+pub use forms::ValueKind;
 pub use gauges::gauge;
 pub use jobs::*;
 pub use leases::*;
@@ -55,7 +55,7 @@ pub use lines::{LineRead, Lines, line_too_long};
 pub use many::*;
 pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};
-pub use object::{AsBody, Body, FieldSpec, ObjectSpec, Presence, Variant};
+pub use object::{AsBody, FieldSpec, ObjectSpec, Presence, SentBody, Variant};
 pub use objects::objects;
 pub use parameters::{ParameterSpec, Queried};
 pub use paths::*;

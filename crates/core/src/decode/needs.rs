@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use super::fields::Value;
-use super::forms::{Form, Kind, List, Name, Whole};
+use super::forms::{Form, List, Name, ValueKind, Whole};
 use super::object::{Variant, object};
 use super::words::{integer, phrases};
 use crate::at::At;
@@ -83,8 +83,8 @@ impl Form<Need> for NeedFields {
     fn write<S: Serializer>(&self, value: &Need, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Object("Need")
+    fn kind(&self) -> ValueKind {
+        ValueKind::Object("Need")
     }
 }
 
@@ -118,7 +118,7 @@ impl Form<Vec<Need>> for Needs {
     fn write<S: Serializer>(&self, value: &Vec<Need>, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ValueKind {
         Form::<Vec<Need>>::kind(&self.list())
     }
 }
@@ -158,8 +158,8 @@ impl Form<LimitName> for HeldLimit {
     fn write<S: Serializer>(&self, value: &LimitName, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(Some(LimitName::BYTES_MAX))
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(Some(LimitName::BYTES_MAX))
     }
 }
 

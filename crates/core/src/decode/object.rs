@@ -8,21 +8,21 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value, document, is_empty};
-use super::forms::{Form, Kind, Written};
+use super::forms::{Form, ValueKind, Written};
 use crate::at::At;
 use crate::refusal::Refusal;
 use crate::requests::Patch;
 
 /// A field: its name in JSON, and the form of its values.
-pub(crate) struct Field<T, F> {
+pub(crate) struct ObjectField<T, F> {
     pub name: &'static str,
     form: F,
     values: PhantomData<fn() -> T>,
 }
 
-impl<T, F: Form<T>> Field<T, F> {
+impl<T, F: Form<T>> ObjectField<T, F> {
     pub(crate) const fn new(name: &'static str, form: F) -> Self {
-        Field { name, form, values: PhantomData }
+        ObjectField { name, form, values: PhantomData }
     }
     /// The form of its values.
     pub(crate) fn form(&self) -> &F {
@@ -100,14 +100,14 @@ macro_rules! bounded_bodies {
     ($($request:ident)*) => {
         $(impl $crate::bounded::Bounded for $request {
             fn within_bounds(&self) -> Result<(), $crate::refusal::Refusal> {
-                $crate::decode::object::Body::check_body(self, &$crate::at::At::Body)
+                $crate::decode::object::SentBody::check_body(self, &$crate::at::At::Body)
             }
         })*
     };
 }
 
 /// A value that is the body of a request, or an item of one.
-pub trait Body {
+pub trait SentBody {
     /// Refuses a value beyond the bounds of the contract; the pointer counts from `at`.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ pub trait Body {
 /// A member whose own fields stand in the object itself.
 pub(crate) struct Flat;
 
-impl<T: Call<Keys = ()> + Body> Part<T> for Flat {
+impl<T: Call<Keys = ()> + SentBody> Part<T> for Flat {
     fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<T, Refusal> {
         T::of_fields((), fields)
     }
@@ -149,13 +149,13 @@ impl<T: Call<Keys = ()> + Body> Part<T> for Flat {
 #[derive(Debug)]
 pub struct AsBody<'a, T: ?Sized>(pub &'a T);
 
-impl<T: Body> Serialize for AsBody<'_, T> {
+impl<T: SentBody> Serialize for AsBody<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         self.0.write_body(to)
     }
 }
 
-impl<T: Body> Serialize for AsBody<'_, [T]> {
+impl<T: SentBody> Serialize for AsBody<'_, [T]> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(self.0.iter().map(AsBody))
     }
@@ -178,7 +178,7 @@ pub struct FieldSpec {
     /// Its name in JSON.
     pub name: &'static str,
     /// The values that it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub presence: Presence,
     /// What it means: unit, range, default.
     pub sentence: &'static str,
@@ -356,8 +356,8 @@ macro_rules! object {
             $($(
                 #[doc = $sentence]
                 pub(in crate::decode) fn $field()
-                -> $crate::decode::object::Field<$type, impl $crate::decode::forms::Form<$type>> {
-                    $crate::decode::object::Field::new(
+                -> $crate::decode::object::ObjectField<$type, impl $crate::decode::forms::Form<$type>> {
+                    $crate::decode::object::ObjectField::new(
                         $crate::decode::object::json_name!($field $($json)?),
                         $form,
                     )
@@ -399,13 +399,13 @@ macro_rules! object {
                 value: &$whole,
                 at: &$crate::at::At<'_>,
             ) -> Result<(), $crate::refusal::Refusal> {
-                $crate::decode::object::Body::check_body(value, at)
+                $crate::decode::object::SentBody::check_body(value, at)
             }
             fn write<S: serde::Serializer>(&self, value: &$whole, to: S) -> Result<S::Ok, S::Error> {
-                $crate::decode::object::Body::write_body(value, to)
+                $crate::decode::object::SentBody::write_body(value, to)
             }
-            fn kind(&self) -> $crate::decode::forms::Kind {
-                $crate::decode::forms::Kind::Object($schema)
+            fn kind(&self) -> $crate::decode::forms::ValueKind {
+                $crate::decode::forms::ValueKind::Object($schema)
             }
         }
     };
@@ -441,7 +441,7 @@ macro_rules! object {
                 Ok(call)
             }
         }
-        impl $crate::decode::object::Body for $call {
+        impl $crate::decode::object::SentBody for $call {
             fn check_body(&self, at: &$crate::at::At<'_>) -> Result<(), $crate::refusal::Refusal> {
                 $($crate::decode::object::check_field!(at, $name::$field(), self.$field, $presence);)*
                 $($crate::decode::object::Part::check(&$crate::decode::object::object!(@by $by), &self.$part, at)?;)*
@@ -480,7 +480,7 @@ macro_rules! object {
                 })
             }
         }
-        impl $crate::decode::object::Body for $patch {
+        impl $crate::decode::object::SentBody for $patch {
             fn check_body(&self, at: &$crate::at::At<'_>) -> Result<(), $crate::refusal::Refusal> {
                 $($name::$field().check_patch(&self.$field, at)?;)*
                 $($crate::decode::object::Part::check(&$crate::decode::object::object!(@by $by), &self.$part, at)?;)*

@@ -18,7 +18,7 @@ use super::settle::{LimitVerdictFields, ResourceVerdictFields, SettleFields, Set
 use super::times::LaterFields;
 use super::timing::PreviewFields;
 
-/// All objects of the API's bodies. [`Kind::Object`](super::Kind::Object) names one of them.
+/// All objects of the API's bodies. [`ValueKind::Object`](super::ValueKind::Object) names one of them.
 pub fn objects() -> Vec<ObjectSpec> {
     vec![
         NewJobFields::spec(),

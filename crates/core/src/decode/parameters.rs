@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use super::forms::Kind;
+use super::forms::ValueKind;
 use super::query::Query;
 use crate::at::At;
 use crate::refusal::Refusal;
@@ -17,7 +17,7 @@ pub(crate) const QUERY: At<'_> = At::Member(&At::Body, "query");
 pub struct ParameterSpec {
     pub name: &'static str,
     /// The values that it takes, as text.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What it means: unit, range, default.
     pub sentence: &'static str,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Parameter<T: 'static> {
     pub write: fn(&T) -> String,
     /// Refuses a value that a program made and `read` would refuse.
     pub check: fn(&T, &At<'_>) -> Result<(), Refusal>,
-    pub kind: fn() -> Kind,
+    pub kind: fn() -> ValueKind,
     pub sentence: &'static str,
 }
 
@@ -45,14 +45,14 @@ impl<T: Display> Parameter<T> {
             read,
             write: T::to_string,
             check: |_, _| Ok(()),
-            kind: || Kind::Text(None),
+            kind: || ValueKind::Text(None),
             sentence,
         }
     }
 }
 
 impl<T> Parameter<T> {
-    pub(super) const fn of_kind(mut self, kind: fn() -> Kind) -> Self {
+    pub(super) const fn of_kind(mut self, kind: fn() -> ValueKind) -> Self {
         self.kind = kind;
         self
     }
@@ -75,8 +75,8 @@ impl<T> Parameter<T> {
 }
 
 /// Whole numbers within bounds.
-pub(super) const fn whole(bounds: &'static RangeInclusive<i64>) -> Kind {
-    Kind::Whole(*bounds.start()..=*bounds.end())
+pub(super) const fn whole(bounds: &'static RangeInclusive<i64>) -> ValueKind {
+    ValueKind::Whole(*bounds.start()..=*bounds.end())
 }
 
 /// A request, or a part of one, that is read from a query. Its keys are members that the query does not name.

@@ -1,7 +1,7 @@
 //! Settings of pools.
 
 use super::forms::{Duration, Whole, Words};
-use super::object::{Body, Call, bounded_bodies, object};
+use super::object::{Call, SentBody, bounded_bodies, object};
 use super::paths::made_path;
 use super::rates::RateFields;
 use crate::at::At;

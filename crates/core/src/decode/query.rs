@@ -1,6 +1,6 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
-use super::forms::Kind;
+use super::forms::ValueKind;
 use super::parameters::{Parameter, Queried, bounded_queries, queried, whole};
 use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, phrases, span};
@@ -73,7 +73,7 @@ const STATE: Parameter<Vec<JobState>> = Parameter {
     read: states,
     write: |states| joined(states.iter().map(|state| state.as_str())),
     check: |_, _| Ok(()),
-    kind: || Kind::Text(None),
+    kind: || ValueKind::Text(None),
     sentence: "Jobs in one of these states, separated by commas.",
 };
 const KIND: Parameter<String> = Parameter::text(
@@ -87,7 +87,7 @@ const LABEL: Parameter<(String, String)> = Parameter {
     read: label,
     write: |(key, value)| format!("{key}:{value}"),
     check: check_label,
-    kind: || Kind::Text(None),
+    kind: || ValueKind::Text(None),
     sentence: "Jobs with this label, written KEY:VALUE and split at the last colon.",
 };
 const ERROR: Parameter<String> = Parameter::text(
@@ -122,19 +122,19 @@ const OWNER: Parameter<Owner> =
     Parameter::text("owner", Owner::known, "The set from outside to which the schedules belong.");
 const FULL: Parameter<bool> =
     Parameter::text("full", boolean, "true: payloads and results are shown, too.")
-        .of_kind(|| Kind::Boolean);
+        .of_kind(|| ValueKind::Boolean);
 const DEEP: Parameter<bool> = Parameter::text(
     "deep",
     boolean,
     "true: all that is stored is read and compared with its checksums.",
 )
-.of_kind(|| Kind::Boolean);
+.of_kind(|| ValueKind::Boolean);
 const FORCE: Parameter<Meant> = Parameter {
     name: "force",
     read: |text| boolean(text).map(|force| if force { Meant::Yes } else { Meant::Ask }),
     write: |meant| (*meant == Meant::Yes).to_string(),
     check: |_, _| Ok(()),
-    kind: || Kind::Boolean,
+    kind: || ValueKind::Boolean,
     sentence: "true: a set is taken that is empty or retires more than half.",
 };
 const VERSION_OF_SET: Parameter<u64> = Parameter::text(
@@ -173,7 +173,7 @@ const SINCE: Parameter<EventsSince> = Parameter {
         EventsSince::Id(id) => id.to_string(),
     },
     check: |_, _| Ok(()),
-    kind: || Kind::Text(None),
+    kind: || ValueKind::Text(None),
     sentence: "The next of an answer before, an event's id, or first for the oldest that is kept.",
 };
 const TYPE: Parameter<Vec<EventType>> = Parameter {
@@ -181,7 +181,7 @@ const TYPE: Parameter<Vec<EventType>> = Parameter {
     read: |text| event_types(text).map(|types| types.to_vec()),
     write: |types| joined(types.iter().map(|kind| kind.as_str())),
     check: |_, _| Ok(()),
-    kind: || Kind::Text(None),
+    kind: || ValueKind::Text(None),
     sentence: "Types of events separated by commas, or families such as job.*.",
 };
 

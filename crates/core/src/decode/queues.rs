@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serializer;
 
 use super::fields::Value;
-use super::forms::{Duration, Flag, Form, Kind, Whole};
+use super::forms::{Duration, Flag, Form, ValueKind, Whole};
 use super::needs::Needs;
-use super::object::{Body, Call, bounded_bodies, object};
+use super::object::{Call, SentBody, bounded_bodies, object};
 use super::paths::{made_path, queue_path};
 use super::retry::RetryFields;
 use crate::at::At;
@@ -62,8 +62,8 @@ impl Form<BTreeMap<Group, u32>> for Shares {
     fn write<S: Serializer>(&self, value: &BTreeMap<Group, u32>, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(value)
     }
-    fn kind(&self) -> Kind {
-        Kind::Map
+    fn kind(&self) -> ValueKind {
+        ValueKind::Map
     }
 }
 

@@ -4,9 +4,9 @@
 use serde::Serializer;
 
 use super::fields::{self, Value, document};
-use super::forms::{Content, Form, Kind as FormKind, List, Name, Text, Whole};
+use super::forms::{Content, Form, List, Name, Text, ValueKind, Whole};
 use super::lines::{LineRead, read_line, read_lines};
-use super::object::{Body, Call, bounded_bodies, object};
+use super::object::{Call, SentBody, bounded_bodies, object};
 use super::parameters::Queried;
 use super::paths::{ResourcePath, pool_path, resource_path};
 use crate::at::At;
@@ -77,7 +77,7 @@ impl Form<Vec<Tag>> for Tags {
     fn write<S: Serializer>(&self, value: &Vec<Tag>, to: S) -> Result<S::Ok, S::Error> {
         TAG_LIST.write(value, to)
     }
-    fn kind(&self) -> FormKind {
+    fn kind(&self) -> ValueKind {
         Form::<Vec<Tag>>::kind(&TAG_LIST)
     }
 }

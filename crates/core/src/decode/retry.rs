@@ -4,7 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use super::fields::Value;
-use super::forms::{Duration, Flag, Form, Kind, List, Whole, Words};
+use super::forms::{Duration, Flag, Form, List, ValueKind, Whole, Words};
 use super::object::object;
 use crate::at::At;
 use crate::bounded::{AMOUNT, Spans};
@@ -94,7 +94,7 @@ impl Form<Backoff> for BackoffFields {
     fn write<S: Serializer>(&self, value: &Backoff, to: S) -> Result<S::Ok, S::Error> {
         value.serialize(to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Object("Backoff")
+    fn kind(&self) -> ValueKind {
+        ValueKind::Object("Backoff")
     }
 }

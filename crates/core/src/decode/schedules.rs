@@ -7,7 +7,7 @@ use super::forms::{Alias, AnyText, Boxed, Content, Duration, Name, Time, Whole, 
 use super::jobs::{JOB_KIND, LabelsForm, QUEUE_DEFAULT};
 use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
-use super::object::{AsBody, Body, Call, Part, Variant, bounded_bodies, object};
+use super::object::{AsBody, Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::parameters::Queried;
 use super::retry::RetryFields;
 use super::timing::{CRON, Interval, TimingPart};
@@ -157,7 +157,7 @@ impl Call for ScheduleSettings {
     }
 }
 
-impl Body for ScheduleSettings {
+impl SentBody for ScheduleSettings {
     fn check_body(&self, at: &At<'_>) -> Result<(), Refusal> {
         TimingPart { jitter: true }.check(&self.timing, at)?;
         ScheduleFields::catch_up_max().check(&self.catch_up_max, at)?;
@@ -174,7 +174,7 @@ impl Body for ScheduleSettings {
 }
 
 /// A schedule of a set.
-impl Body for (ScheduleId, ScheduleSettings) {
+impl SentBody for (ScheduleId, ScheduleSettings) {
     fn check_body(&self, at: &At<'_>) -> Result<(), Refusal> {
         self.1.check_body(at)
     }

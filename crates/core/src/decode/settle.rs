@@ -4,12 +4,12 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value, document};
 use super::forms::{
-    AnyText, Content, Duration, Flag, Form, Kind, List, Name, Text, Time, Whole, Words,
+    AnyText, Content, Duration, Flag, Form, List, Name, Text, Time, ValueKind, Whole, Words,
 };
 use super::jobs::NewJobFields;
 use super::leases::{LeaseOfSettle, Numbered};
 use super::needs::HeldLimit;
-use super::object::{Body, Call, Part, Variant, bounded_bodies, object};
+use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::times::LaterPart;
 use super::timing::Interval;
 use crate::at::At;
@@ -144,8 +144,8 @@ impl Form<SettleItem> for LeaseToSettle {
         value.write_members(&mut map)?;
         map.end()
     }
-    fn kind(&self) -> Kind {
-        Kind::Object("SettleItem")
+    fn kind(&self) -> ValueKind {
+        ValueKind::Object("SettleItem")
     }
 }
 
@@ -241,8 +241,8 @@ impl Form<String> for ErrorText {
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(last_bytes(value))
     }
-    fn kind(&self) -> Kind {
-        Kind::Text(None)
+    fn kind(&self) -> ValueKind {
+        ValueKind::Text(None)
     }
 }
 

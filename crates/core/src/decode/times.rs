@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 
 use super::fields::{Fields, Value, document, is_empty};
 use super::forms::{Duration, Time};
-use super::object::{Call, Field, Part, bounded_bodies, object};
+use super::object::{Call, ObjectField, Part, bounded_bodies, object};
 use crate::at::At;
 use crate::bounded::Spans;
 use crate::lease::Later;
@@ -51,11 +51,11 @@ pub(super) struct LaterPart(pub Spans);
 const ANY_LATER: LaterPart = LaterPart(Spans::ANY);
 
 impl LaterPart {
-    fn hold(&self) -> Field<Span, Duration> {
-        Field::new("for", Duration(self.0))
+    fn hold(&self) -> ObjectField<Span, Duration> {
+        ObjectField::new("for", Duration(self.0))
     }
-    fn until(&self) -> Field<Moment, Time> {
-        Field::new("until", Time)
+    fn until(&self) -> ObjectField<Moment, Time> {
+        ObjectField::new("until", Time)
     }
 }
 

@@ -4,8 +4,8 @@
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value};
-use super::forms::{AnyText, Duration, Form, Kind, Name, Number, Text, Time};
-use super::object::{Call, Field, Part, object};
+use super::forms::{AnyText, Duration, Form, Name, Number, Text, Time, ValueKind};
+use super::object::{Call, ObjectField, Part, object};
 use crate::at::At;
 use crate::bounded::{Spans, whole_seconds};
 use crate::bounds::{CRON_BYTES_MAX, PREVIEW_DEFAULT, PREVIEW_MAX};
@@ -71,8 +71,8 @@ impl Form<Span> for Interval {
     fn write<S: Serializer>(&self, value: &Span, to: S) -> Result<S::Ok, S::Error> {
         Duration(Spans::EVERY).write(value, to)
     }
-    fn kind(&self) -> Kind {
-        Kind::Duration
+    fn kind(&self) -> ValueKind {
+        ValueKind::Duration
     }
 }
 
@@ -84,22 +84,22 @@ pub(super) struct TimingPart {
 const WITHOUT_JITTER: TimingPart = TimingPart { jitter: false };
 
 const FIELDS: TimingFields = TimingFields {
-    cron: Field::new("cron", CRON),
-    zone: Field::new("zone", AnyText),
-    every: Field::new("every", Interval),
-    starts_at: Field::new("starts_at", Time),
-    ends_at: Field::new("ends_at", Time),
-    jitter: Field::new("jitter", Duration(Spans::JITTER)),
+    cron: ObjectField::new("cron", CRON),
+    zone: ObjectField::new("zone", AnyText),
+    every: ObjectField::new("every", Interval),
+    starts_at: ObjectField::new("starts_at", Time),
+    ends_at: ObjectField::new("ends_at", Time),
+    jitter: ObjectField::new("jitter", Duration(Spans::JITTER)),
 };
 
 /// The fields of a timing, which stand in several objects.
 struct TimingFields {
-    cron: Field<String, Text>,
-    zone: Field<String, AnyText>,
-    every: Field<Span, Interval>,
-    starts_at: Field<Moment, Time>,
-    ends_at: Field<Moment, Time>,
-    jitter: Field<Span, Duration>,
+    cron: ObjectField<String, Text>,
+    zone: ObjectField<String, AnyText>,
+    every: ObjectField<Span, Interval>,
+    starts_at: ObjectField<Moment, Time>,
+    ends_at: ObjectField<Moment, Time>,
+    jitter: ObjectField<Span, Duration>,
 }
 
 impl Part<TimingSpec> for TimingPart {

@@ -1,7 +1,7 @@
 //! Schemas of bodies, and of answers with the same fields, out of the table of fields.
 
 use serde_json::{Map, Value, json};
-use tenure_core::decode::{FieldSpec, Kind, ObjectSpec, Presence, Variant, objects};
+use tenure_core::decode::{FieldSpec, ObjectSpec, Presence, ValueKind, Variant, objects};
 
 use super::{object_of, words};
 
@@ -108,7 +108,7 @@ fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Valu
 }
 
 /// The schema of a kind that is not a part of an object.
-pub(crate) fn plain(of: &Kind) -> Value {
+pub(crate) fn plain(of: &ValueKind) -> Value {
     kind(of, &str::to_owned, &mut Map::new())
 }
 
@@ -121,20 +121,20 @@ fn or_null(kind: Value) -> Value {
 }
 
 /// The schema of a kind. `named` gives the schema of an object its name; kinds with a schema of their own go to `all`.
-fn kind(kind: &Kind, named: &dyn Fn(&str) -> String, all: &mut Map<String, Value>) -> Value {
+fn kind(kind: &ValueKind, named: &dyn Fn(&str) -> String, all: &mut Map<String, Value>) -> Value {
     match kind {
-        Kind::Text(None) => json!({"type": "string"}),
-        Kind::Text(Some(most)) => json!({"type": "string", "maxLength": most}),
-        Kind::Whole(bounds) => {
+        ValueKind::Text(None) => json!({"type": "string"}),
+        ValueKind::Text(Some(most)) => json!({"type": "string", "maxLength": most}),
+        ValueKind::Whole(bounds) => {
             json!({"type": "integer", "minimum": bounds.start(), "maximum": bounds.end()})
         }
-        Kind::Duration => super::of("duration"),
-        Kind::Moment => super::of("moment"),
-        Kind::Boolean => json!({"type": "boolean"}),
-        Kind::Any => json!({}),
-        Kind::Map => json!({"type": "object"}),
-        Kind::Words(known) => words(known),
-        Kind::List(of, items) => {
+        ValueKind::Duration => super::of("duration"),
+        ValueKind::Moment => super::of("moment"),
+        ValueKind::Boolean => json!({"type": "boolean"}),
+        ValueKind::Any => json!({}),
+        ValueKind::Map => json!({"type": "object"}),
+        ValueKind::Words(known) => words(known),
+        ValueKind::List(of, items) => {
             let mut list = json!({"type": "array", "items": self::kind(of, named, all)});
             if *items.start() > 0 {
                 list["minItems"] = json!(items.start());
@@ -142,11 +142,11 @@ fn kind(kind: &Kind, named: &dyn Fn(&str) -> String, all: &mut Map<String, Value
             list["maxItems"] = json!(items.end());
             list
         }
-        Kind::Object(schema) => super::of(&named(schema)),
-        Kind::OneOf(kinds) => {
+        ValueKind::Object(schema) => super::of(&named(schema)),
+        ValueKind::OneOf(kinds) => {
             json!({"oneOf": kinds.iter().map(|kind| self::kind(kind, named, all)).collect::<Vec<_>>()})
         }
-        Kind::Alias(schema, of) => {
+        ValueKind::Alias(schema, of) => {
             let of = self::kind(of, named, all);
             all.insert((*schema).to_owned(), of);
             super::of(schema)

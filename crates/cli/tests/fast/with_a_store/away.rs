@@ -161,7 +161,7 @@ fn work_exits_after_the_longest_absence_once_its_job_finished() {
     let (code, out, lines) = work.ends();
     assert_eq!((code, out.as_str()), (Some(69), "7"), "{lines:#?}");
     assert!(
-        lines.iter().any(|line| line.contains("away for 300ms (--exit-when-away)")),
+        lines.iter().any(|line| line.contains("did not answer for 300ms (--exit-when-away)")),
         "{lines:#?}"
     );
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

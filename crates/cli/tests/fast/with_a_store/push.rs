@@ -122,7 +122,7 @@ fn a_push_that_pushes_nothing_says_so() {
     let (code, out, err) = push(&["--id", "two"]);
     assert_eq!((code, out.as_str()), (0, "two\n"));
     let [line] = said(&err)[..] else { panic!("{err}") };
-    assert!(line.starts_with("tenure: 'two' is there already (cancelled "), "{err}");
+    assert!(line.starts_with("tenure: 'two' already exists (cancelled "), "{err}");
     assert!(line.ends_with("s ago): nothing was pushed"), "{err}");
 
     push(&["--unique", "daily", "--id", "first"]);
