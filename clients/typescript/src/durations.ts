@@ -1,0 +1,76 @@
+import { shown } from "./text.js";
+
+/** The unit of a duration in text. */
+export type DurationUnit = "ms" | "s" | "m" | "h" | "d";
+
+/**
+ * A time span: milliseconds, or text with units, largest first, such as `"90s"`, `"500ms"` or
+ * `"1h30m"`. At most 3,650 days.
+ */
+export type Duration =
+  | number
+  | `${number}${DurationUnit}`
+  | `${number}${DurationUnit}${number}${DurationUnit}`
+  | `${number}${DurationUnit}${number}${DurationUnit}${number}${DurationUnit}`;
+
+/** A point in time: a `Date`, or RFC 3339 text with an offset, such as `"2026-12-01T09:55:00Z"`. */
+export type Moment = Date | string;
+
+const UNITS: Record<DurationUnit, number> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+const WHOLE = /^(?:\d+(?:ms|[smhd]))+$/;
+const ONE = /^(\d+(?:\.\d+)?)(ms|[smhd])$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/**
+ * Returns a duration in milliseconds.
+ *
+ * @throws `TypeError` if it is none.
+ */
+export function milliseconds(value: Duration, name = "a duration"): number {
+  if (typeof value === "number") {
+    if (Number.isFinite(value) && value >= 0) return value;
+    throw new TypeError(`${name} is ${value}; give milliseconds, 0 or more, or text such as "90s"`);
+  }
+  if (typeof value === "string") {
+    const one = ONE.exec(value);
+    if (one) return Number(one[1]) * UNITS[one[2] as DurationUnit];
+    if (WHOLE.test(value)) {
+      let sum = 0;
+      for (const [, number, unit] of value.matchAll(/(\d+)(ms|[smhd])/g)) {
+        sum += Number(number) * UNITS[unit as DurationUnit];
+      }
+      return sum;
+    }
+  }
+  throw new TypeError(
+    `${name} is ${shown(value)}; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m"`,
+  );
+}
+
+/** Writes a duration as the server reads it: whole milliseconds. */
+export function durationText(value: Duration, name?: string): string {
+  const ms = Math.round(milliseconds(value, name));
+  return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+}
+
+/**
+ * Writes a moment as the server reads it.
+ *
+ * @throws `TypeError` if it is none, or has no offset.
+ */
+export function momentText(value: Moment, name = "a moment"): string {
+  if (value instanceof Date) {
+    if (!Number.isNaN(value.getTime())) return value.toISOString();
+  } else if (typeof value === "string" && MOMENT.test(value)) {
+    return value;
+  }
+  throw new TypeError(
+    `${name} is ${value instanceof Date ? "an invalid Date" : shown(value)}; give a Date, or text with an offset such as "2026-12-01T09:55:00Z"`,
+  );
+}

@@ -1,0 +1,262 @@
+import { Worker } from "node:worker_threads";
+import { now, sleptTime } from "../clock.js";
+import type { Logger } from "../log.js";
+import { ConnectionLost, FetchSender, type Outgoing } from "../sender.js";
+import type { Settings } from "../settings.js";
+import type { Transport } from "../transport.js";
+import { EXTEND_AT, type Extended, type Hold, STOP_AT, type StopReason } from "./holdings.js";
+import type { FromThread, Start, ToThread } from "./messages.js";
+import { FREE, LOST, RUNNING, SETTLING, type State, Words } from "./words.js";
+
+/** The most leases that one process holds at once. */
+const SLOTS = 16_384;
+const LIVE: readonly State[] = [RUNNING, SETTLING, LOST];
+
+/** A lease to hold. */
+export interface ToHold {
+  readonly lease: string;
+  /** For messages: `job ID`, or `lock "NAME"`. */
+  readonly name: string;
+  readonly ttl: number;
+  /** When the call that was granted it was first sent. */
+  readonly sent: number;
+  /** When the run must be over, as the server wrote it. */
+  readonly deadline: string | null;
+  readonly grantedAt: string;
+  readonly onStop: (reason: StopReason) => void;
+}
+
+/** A lease that the heartbeat thread extends, until it is released. */
+export class HeldLease {
+  readonly lease: string;
+  /** @internal */
+  readonly hold: Hold;
+  /** @internal */
+  readonly onStop: (reason: StopReason) => void;
+  #heartbeats: Heartbeats;
+  #words: Words;
+  #unsent: string | undefined;
+
+  constructor(heartbeats: Heartbeats, words: Words, hold: Hold, onStop: (reason: StopReason) => void) {
+    this.lease = hold.lease;
+    this.hold = hold;
+    this.onStop = onStop;
+    this.#heartbeats = heartbeats;
+    this.#words = words;
+  }
+
+  /** Whether the right is over, also if no message has said so yet: the event loop was blocked, or the process stopped. */
+  get isLost(): boolean {
+    const word = this.#words.read(this.hold.slot);
+    if (word.generation !== this.hold.generation || word.state === LOST || word.state === FREE) return true;
+    return word.state === RUNNING && now() >= word.stopAt;
+  }
+
+  /** Says that the work is done, so that it is only extended from now on; false if it was lost. */
+  settling(): boolean {
+    if (this.isLost) return false;
+    return this.#words.change(this.hold.slot, this.hold.generation, [RUNNING, SETTLING], SETTLING);
+  }
+
+  /** Sends a report, which is JSON, within a second; only the last one counts. */
+  report(progress: string): void {
+    this.#unsent = progress;
+    this.#heartbeats.report(this, progress);
+  }
+
+  /** A report that no heartbeat has taken along yet. */
+  get unsent(): string | undefined {
+    return this.#unsent;
+  }
+
+  /** @internal */
+  reported(progress: string): void {
+    if (this.#unsent === progress) this.#unsent = undefined;
+  }
+
+  /** Extends it no more. */
+  release(): void {
+    this.#heartbeats.release(this);
+  }
+}
+
+/**
+ * The heartbeats of a client: a thread of `node:worker_threads` extends all its leases, so that a
+ * handler that blocks the event loop loses none.
+ */
+export class Heartbeats {
+  #settings: Settings;
+  #transport: Transport;
+  #logger: Logger;
+  #words = Words.of(SLOTS);
+  #free = Array.from({ length: SLOTS }, (_, n) => SLOTS - 1 - n);
+  #held = new Map<number, HeldLease>();
+  #thread: Worker | undefined;
+  #new: Hold[] = [];
+  #closed = false;
+
+  constructor(settings: Settings, transport: Transport, logger: Logger) {
+    this.#settings = settings;
+    this.#transport = transport;
+    this.#logger = logger;
+  }
+
+  /** Starts the thread, which takes some milliseconds, before there is a lease to extend. */
+  start(): void {
+    if (this.#thread || this.#closed) return;
+    const token = this.#settings.token.get();
+    const { addresses, store, namespace, ca, cert, key, secret, fetch, token: source } = this.#settings;
+    const start: Start = {
+      settings: { addresses, store, namespace, ca, cert, key, secret },
+      words: this.#words.buffer,
+      slept: sleptTime(),
+      token: typeof token === "string" ? token : undefined,
+      tokenFile: source.file,
+      relays: fetch !== undefined,
+    };
+    // Loaders and inspectors of the program are not for this thread.
+    const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: start, execArgv: [] });
+    this.#thread = thread;
+    thread.unref();
+    thread.on("message", (message: FromThread) => this.#take(message));
+    thread.on("error", (error) => this.#logger.error(`the heartbeat thread failed, and another one is started: ${error}`));
+    thread.on("exit", () => {
+      if (this.#thread !== thread) return;
+      this.#thread = undefined;
+      if (this.#held.size === 0) return;
+      this.start();
+      this.#post({ hold: [...this.#held.values()].map((each) => each.hold) });
+    });
+    if (typeof token === "object") void this.#sendToken(token);
+  }
+
+  /**
+   * Holds leases before their work starts. `undefined` stands for one that is lost already, and for
+   * those beyond the most that a process may hold.
+   */
+  async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
+    this.start();
+    const late = leases.filter((each) => now() - each.sent > EXTEND_AT * each.ttl);
+    // What is read late is extended, and the answer read, before its work starts.
+    const proved = late.length > 0 ? await this.#confirm(late) : undefined;
+    const held = leases.map((each) => {
+      const goodSince = late.includes(each) ? proved?.get(each.lease) : each.sent;
+      return goodSince === undefined ? undefined : this.#begin(each, goodSince);
+    });
+    // A handler may block from its first line: the thread must know the lease before.
+    this.#flush();
+    return held;
+  }
+
+  #begin(each: ToHold, goodSince: number): HeldLease | undefined {
+    const slot = this.#free.pop();
+    if (slot === undefined) return undefined;
+    const { lease, name, ttl, deadline, grantedAt } = each;
+    const deadlineAt = deadline === null ? undefined : Date.parse(deadline);
+    const hold: Hold = {
+      slot,
+      generation: this.#words.begin(slot, goodSince + STOP_AT * ttl),
+      lease,
+      name,
+      ttl,
+      goodSince,
+      deadline: deadlineAt === undefined ? undefined : now() + deadlineAt - Date.parse(grantedAt),
+      deadlineAt,
+    };
+    const held = new HeldLease(this, this.#words, hold, each.onStop);
+    this.#held.set(slot, held);
+    this.#new.push(hold);
+    return held;
+  }
+
+  async #confirm(late: readonly ToHold[]): Promise<Map<string, number>> {
+    const proved = new Map<string, number>();
+    const patience = STOP_AT * Math.min(...late.map((each) => each.ttl));
+    const until = now() + patience;
+    const body = JSON.stringify({ leases: late.map((each) => each.lease) });
+    while (now() < until) {
+      const sent = now();
+      try {
+        const answer = await this.#transport.once({ method: "POST", path: "leases/extend", body }, until - sent);
+        if (answer.status < 400) {
+          for (const { lease } of (answer.data as Extended).extended) proved.set(lease, sent);
+          break;
+        }
+      } catch (fault) {
+        if (!(fault instanceof ConnectionLost)) throw fault;
+      }
+      await new Promise((resolve) => setTimeout(resolve, patience / 16));
+    }
+    return proved;
+  }
+
+  /** @internal */
+  report(held: HeldLease, progress: string): void {
+    this.#post({ progress, slot: held.hold.slot, generation: held.hold.generation });
+  }
+
+  /** @internal */
+  release(held: HeldLease): void {
+    const { slot, generation } = held.hold;
+    if (this.#held.get(slot) !== held) return;
+    this.#words.change(slot, generation, LIVE, FREE);
+    this.#held.delete(slot);
+    this.#free.push(slot);
+  }
+
+  /** Ends the thread. Leases that are held are not given back. */
+  close(): void {
+    this.#closed = true;
+    const thread = this.#thread;
+    this.#thread = undefined;
+    void thread?.terminate();
+  }
+
+  #flush(): void {
+    if (this.#new.length === 0) return;
+    this.#post({ hold: this.#new });
+    this.#new = [];
+  }
+
+  #post(message: ToThread): void {
+    this.#thread?.postMessage(message);
+  }
+
+  #take(message: FromThread): void {
+    if ("stop" in message || "reported" in message) {
+      const held = this.#held.get(message.slot);
+      if ("stop" in message) this.#post({ heard: message.slot, generation: message.generation });
+      if (held?.hold.generation !== message.generation) return;
+      if ("stop" in message) held.onStop(message.stop);
+      else held.reported(message.reported);
+    } else if ("relay" in message) {
+      void this.#relay(message.relay, message.request);
+    } else if ("wantsToken" in message) {
+      void this.#sendToken(Promise.resolve(this.#settings.token.get(true)));
+    } else {
+      this.#logger.warn(message.warns);
+    }
+  }
+
+  async #sendToken(token: Promise<string | undefined>): Promise<void> {
+    try {
+      this.#post({ token: await token });
+    } catch (refused) {
+      this.#logger.error(`the heartbeats have no token: ${refused instanceof Error ? refused.message : refused}`);
+    }
+  }
+
+  async #relay(id: number, request: Omit<Outgoing, "signal">): Promise<void> {
+    try {
+      const sender = new FetchSender(this.#settings.fetch as typeof fetch);
+      const { status, text, header } = await sender.send({ ...request, signal: undefined });
+      const owner = header("tenure-owner");
+      const retryAfter = header("retry-after");
+      const answer = { status, text, ...(owner === undefined ? {} : { owner }), ...(retryAfter === undefined ? {} : { retryAfter }) };
+      this.#post({ relayed: id, answer });
+    } catch (fault) {
+      const sent = fault instanceof ConnectionLost ? fault.sent : true;
+      this.#post({ relayed: id, fault: { why: fault instanceof Error ? fault.message : String(fault), sent } });
+    }
+  }
+}

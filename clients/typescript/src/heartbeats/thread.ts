@@ -1,0 +1,182 @@
+// The heartbeat thread: extends leases and watches the clock, whatever the main thread does.
+
+import { writeSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { lookForSleep, now, shareSleptTime } from "../clock.js";
+import { SILENT } from "../log.js";
+import { ConnectionLost, HttpSender, type Incoming, type Outgoing, type Sender } from "../sender.js";
+import { TokenSource } from "../settings.js";
+import { oneLine } from "../text.js";
+import { Transport } from "../transport.js";
+import { type Extended, type Held, Holdings, type Stop } from "./holdings.js";
+import type { FromThread, Start, ToThread } from "./messages.js";
+import { Words } from "./words.js";
+
+/** An extend that is not answered within this part of the ttl is sent again. */
+const TRY_FOR = 0.3;
+const LONGEST_TRY_MS = 10_000;
+/** The most leases in one call. */
+const BATCH = 1000;
+/** A timer does not count the time that the machine sleeps, so the clock is looked at this often. */
+const LOOK_MS = 500;
+/** A main thread that has not taken in a loss after this long is blocked. */
+const BLOCKED_MS = 1000;
+/** The call itself is refused, so the same call again would be. */
+const WRONG = new Set([400, 413, 422]);
+
+const start = workerData as Start;
+shareSleptTime(start.slept);
+const port = parentPort as NonNullable<typeof parentPort>;
+const tell = (message: FromThread) => port.postMessage(message);
+
+const relayed = new Map<number, { resolve: (answer: Incoming) => void; reject: (fault: unknown) => void }>();
+let relays = 0;
+
+/** Sends by the main thread. */
+const relay: Sender = {
+  send: ({ signal: _, ...request }: Outgoing) =>
+    new Promise((resolve, reject) => {
+      const id = relays++;
+      const late = setTimeout(() => {
+        relayed.delete(id);
+        reject(new ConnectionLost("no answer in time", { sent: true }));
+      }, request.timeout);
+      const settled = <T>(act: (value: T) => void) => (value: T) => {
+        clearTimeout(late);
+        act(value);
+      };
+      relayed.set(id, { resolve: settled(resolve), reject: settled(reject) });
+      tell({ relay: id, request });
+    }),
+  close() {},
+};
+
+const fileTokens = start.tokenFile === undefined ? undefined : new TokenSource(undefined, start.tokenFile);
+let token = start.token;
+const tokens = fileTokens ?? {
+  get(fresh = false) {
+    if (fresh) tell({ wantsToken: true });
+    return token;
+  },
+};
+
+const transport = new Transport(start.settings, tokens, start.relays ? relay : new HttpSender(start.settings), SILENT, 0);
+const holdings = new Holdings(new Words(start.words));
+/** Losses that the main thread has not taken in yet. */
+const untold = new Map<string, NodeJS.Timeout>();
+let timer: NodeJS.Timeout | undefined;
+let timerAt = Number.POSITIVE_INFINITY;
+
+port.on("message", (message: ToThread) => {
+  if ("hold" in message) {
+    for (const hold of message.hold) holdings.add(hold);
+    schedule();
+  } else if ("progress" in message) {
+    holdings.report(message.slot, message.generation, message.progress);
+    schedule();
+  } else if ("heard" in message) {
+    const key = `${message.heard}:${message.generation}`;
+    clearTimeout(untold.get(key));
+    untold.delete(key);
+  } else if ("token" in message) {
+    token = message.token;
+  } else {
+    const { answer, fault } = message;
+    const waiting = relayed.get(message.relayed);
+    relayed.delete(message.relayed);
+    if (fault) waiting?.reject(new ConnectionLost(fault.why, fault));
+    else if (answer) {
+      const headers: Record<string, string | undefined> = { "tenure-owner": answer.owner, "retry-after": answer.retryAfter };
+      waiting?.resolve({ ...answer, header: (name) => headers[name] });
+    }
+  }
+});
+
+function schedule(): void {
+  const at = holdings.next();
+  if (at === undefined) {
+    clearTimeout(timer);
+    timerAt = Number.POSITIVE_INFINITY;
+    return;
+  }
+  const moment = now();
+  const wake = Math.min(at, moment + LOOK_MS);
+  if (wake >= timerAt && timerAt > moment) return;
+  clearTimeout(timer);
+  timerAt = wake;
+  timer = setTimeout(tick, Math.max(1, wake - moment));
+}
+
+function tick(): void {
+  timerAt = Number.POSITIVE_INFINITY;
+  lookForSleep();
+  const moment = now();
+  holdings.sweep(moment);
+  announce(holdings.overdue(moment));
+  const due = holdings.due(moment);
+  for (let first = 0; first < due.length; first += BATCH) void extend(due.slice(first, first + BATCH));
+  schedule();
+}
+
+async function extend(asked: Held[]): Promise<void> {
+  const reports = asked.map((held) => held.progress);
+  for (const held of asked) held.asked = true;
+  const sent = now();
+  try {
+    const shortest = Math.min(...asked.map((held) => held.ttl));
+    const items = asked.map((held, n) =>
+      reports[n] === undefined ? JSON.stringify(held.lease) : `{"lease":${JSON.stringify(held.lease)},"progress":${reports[n]}}`,
+    );
+    const body = `{"leases":[${items.join(",")}]}`;
+    const timeout = Math.min(TRY_FOR * shortest, LONGEST_TRY_MS);
+    const answer = await transport.once({ method: "POST", path: "leases/extend", body }, timeout);
+    if (answer.status >= 400) {
+      holdings.failed(asked, now());
+      if (WRONG.has(answer.status) && reports.some((each) => each !== undefined)) {
+        // A report that is refused must not cost the leases their heartbeat.
+        tell({ warns: `a progress report was refused and is dropped: ${(answer.data as { detail?: string })?.detail}` });
+        forget(asked, reports);
+      }
+      return;
+    }
+    const stops = holdings.answered(asked, sent, now(), answer.data as Extended);
+    forget(asked, reports);
+    announce(stops);
+  } catch {
+    // Not told: the worker tells when its server cannot be reached. The next one is sent in time.
+    holdings.failed(asked, now());
+  } finally {
+    for (const held of asked) held.asked = false;
+    schedule();
+  }
+}
+
+function forget(asked: Held[], reports: (string | undefined)[]): void {
+  for (const [n, held] of asked.entries()) {
+    const progress = reports[n];
+    if (progress === undefined || held.progress !== progress) continue;
+    held.progress = undefined;
+    tell({ reported: progress, slot: held.slot, generation: held.generation });
+  }
+}
+
+function announce(stops: Stop[]): void {
+  for (const [held, reason] of stops) {
+    tell({ stop: reason, slot: held.slot, generation: held.generation });
+    if (reason !== "lost") continue;
+    const key = `${held.slot}:${held.generation}`;
+    untold.set(
+      key,
+      setTimeout(() => {
+        untold.delete(key);
+        // The main thread cannot log: it is blocked.
+        const line = `tenure: ${held.name}: the lease is lost while the event loop is blocked; its outcome will not be settled, and another worker may have it now\n`;
+        try {
+          writeSync(2, oneLine(line.trimEnd()).concat("\n"));
+        } catch {
+          // Nobody reads stderr.
+        }
+      }, BLOCKED_MS),
+    );
+  }
+}

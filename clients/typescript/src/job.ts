@@ -1,0 +1,226 @@
+import { now } from "./clock.js";
+import { type Duration, durationText, type Moment, milliseconds } from "./durations.js";
+import { Conflict, JobCancelled, JobFailed, NotFinished } from "./errors.js";
+import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
+import { encode } from "./json.js";
+import { labelsJson } from "./job-fields.js";
+import { listOf } from "./lists.js";
+import { type Need, needsJson } from "./needs.js";
+import { as, readOptions, shape, unknownOption } from "./options.js";
+import { part, type Transport } from "./transport.js";
+
+/** The longest wait of one call. */
+const SLICE_MS = 30_000;
+
+/** What an abort signal may be given for. */
+export interface Abortable {
+  /** Ends the call; it then rejects with the reason of the signal. */
+  signal?: AbortSignal;
+}
+
+/** How to wait for the end of a job. */
+export interface ResultOptions extends Abortable {
+  /** For how long. Default without end. */
+  wait?: Duration;
+}
+
+/** What may be changed in a job that waits. `null` is the default of the queue. */
+export interface JobChanges {
+  /** When it may run. Excludes `delay`. */
+  runAt?: Moment | null;
+  /** How long from now it may run. Excludes `runAt`. */
+  delay?: Duration | null;
+  /** -100 to 100. */
+  priority?: number | null;
+  /** Any JSON of at most 256 KiB. */
+  payload?: unknown;
+  /** At most 16. */
+  needs?: readonly Need[] | null;
+  /** At most 256 bytes. */
+  group?: string | null;
+  /** They replace all of the old ones. */
+  labels?: Record<string, string> | null;
+  /** The longest time of one run. */
+  timeout?: Duration | null;
+  /** It is cancelled if it does not run by then. */
+  expiresAt?: Moment | null;
+}
+
+const CHANGES = shape({
+  runAt: as.orNull(as.moment),
+  delay: as.orNull(as.duration),
+  priority: as.orNull(as.whole(-100, 100)),
+  payload: as.any,
+  needs: as.orNull(needsJson),
+  group: as.orNull(as.text),
+  labels: as.orNull(labelsJson),
+  timeout: as.orNull(as.duration),
+  expiresAt: as.orNull(as.moment),
+});
+
+/** What a push answered. */
+export interface Pushed {
+  /** Whether the job was there already, by its id or its unique key: nothing was stored. */
+  readonly duplicate: boolean;
+  /** Whether the push gave the job that holds its unique key a new content. */
+  readonly replaced: boolean;
+}
+
+/** A job on the server, by its id. `R` is the type of its result. */
+export class Job<R = unknown> implements Pushed {
+  /** The id, or `key:KEY` for the job that holds a unique key. */
+  readonly id: string;
+  readonly duplicate: boolean;
+  readonly replaced: boolean;
+  #transport: Transport;
+  #read: ((result: unknown) => R | Promise<R>) | undefined;
+
+  /** @internal */
+  constructor(transport: Transport, id: string, pushed?: Pushed, read?: (result: unknown) => R | Promise<R>) {
+    this.id = id;
+    this.duplicate = pushed?.duplicate ?? false;
+    this.replaced = pushed?.replaced ?? false;
+    this.#transport = transport;
+    this.#read = read;
+  }
+
+  get #path(): string {
+    return `jobs/${part(this.id)}`;
+  }
+
+  /** Reads the job. @throws `NotFound` once it is no longer kept. */
+  get(options?: Abortable): Promise<JobRecord> {
+    return this.#transport.json({ method: "GET", path: this.#path, ...signalOf(options, "get") });
+  }
+
+  /**
+   * Waits for the end of the job and returns its result. The wait goes on over a restart of the server.
+   *
+   * @throws `JobFailed`, `JobCancelled`, or `NotFinished` when `wait` is over.
+   */
+  async result(options: ResultOptions = {}): Promise<R> {
+    const read = readOptions(options, WAITING, "result");
+    const signal = read["signal"] as AbortSignal | undefined;
+    const until = read["wait"] === undefined ? Number.POSITIVE_INFINITY : now() + (read["wait"] as number);
+    for (;;) {
+      const left = until - now();
+      const found = await this.#await(Math.max(0, Math.min(left, SLICE_MS)), undefined, left, signal);
+      if (found.state === "succeeded") return this.#read ? await this.#read(found.result) : (found.result as R);
+      if (found.state === "failed") {
+        throw new JobFailed("job_failed", `job ${this.id} failed: ${found.error ?? "no error is known"}`, { job: found.id });
+      }
+      if (found.state === "cancelled") {
+        const why = found.error ? `: ${found.error}` : "";
+        throw new JobCancelled("job_cancelled", `job ${this.id} was cancelled${why}`, { job: found.id });
+      }
+      if (now() >= until) {
+        const waited = durationText(options.wait ?? 0);
+        throw new NotFinished("not_finished", `job ${this.id} is ${found.state} and has not ended within ${waited}`, {
+          job: found.id,
+          hint: "wait for longer, or see what explain() says about it",
+        });
+      }
+    }
+  }
+
+  /**
+   * Yields what the handler reports, beginning with the last report, and ends with the job. A report
+   * that is replaced before it was read is left out.
+   */
+  async *progress(options?: Abortable): AsyncGenerator<unknown, void, void> {
+    const { signal } = signalOf(options, "progress");
+    let seen = "none";
+    for (;;) {
+      const found = await this.#await(SLICE_MS, seen, Number.POSITIVE_INFINITY, signal);
+      if (found.progress_id !== null && found.progress_id !== seen) {
+        seen = found.progress_id;
+        yield found.progress;
+      }
+      if (found.finished_at !== null) return;
+    }
+  }
+
+  #await(wait: number, seen: string | undefined, lasts: number, signal: AbortSignal | undefined): Promise<Result> {
+    return this.#transport.json({
+      method: "GET",
+      path: `${this.#path}/result`,
+      query: { wait: durationText(wait), seen },
+      wait,
+      lasts,
+      signal,
+    });
+  }
+
+  /** Says what the job waits for: `summary` is a sentence, `reasons` has the parts. */
+  explain(options?: Abortable): Promise<Explained> {
+    return this.#transport.json({ method: "GET", path: `${this.#path}/explain`, ...signalOf(options, "explain") });
+  }
+
+  /** Cancels the job. A running one is asked to stop. @throws `Conflict` if it has ended otherwise. */
+  cancel(options?: Abortable): Promise<JobRecord> {
+    return this.#transport.json({ method: "POST", path: `${this.#path}/cancel`, ...signalOf(options, "cancel") });
+  }
+
+  /** Lets a failed or cancelled job run again; its attempts begin at 0. @throws `Conflict` if it is neither. */
+  async retry(options?: Abortable): Promise<JobRecord> {
+    const signal = signalOf(options, "retry");
+    // A repeat must not retry the next end: it names the end that it is about.
+    const before = await this.get(signal);
+    const body = before.finished_at === null ? undefined : JSON.stringify({ finished_at: before.finished_at });
+    try {
+      return await this.#transport.json<JobRecord>({ method: "POST", path: `${this.#path}/retry`, body, ...signal });
+    } catch (refused) {
+      if (!(refused instanceof Conflict) || refused.code !== "wrong_state" || body === undefined) throw refused;
+      // The first sending may have been carried out.
+      const after = await this.get(signal);
+      if (after.finished_at === before.finished_at) throw refused;
+      return after;
+    }
+  }
+
+  /** Changes when the job may run. @throws `Conflict` if it runs or has ended. */
+  reschedule(when: { runAt: Moment } | { delay: Duration }, options?: Abortable): Promise<JobRecord> {
+    for (const name in when) if (name !== "runAt" && name !== "delay") unknownOption(name, ["runAt", "delay"], "reschedule");
+    return this.change(when, options);
+  }
+
+  /** Changes a job that waits. @throws `Conflict` if it runs or has ended. */
+  change(changes: JobChanges, options?: Abortable): Promise<JobRecord> {
+    const read = readOptions(changes, CHANGES, "change") as JobPatch;
+    const body = encode(read, "change");
+    return this.#transport.json({ method: "PATCH", path: this.#path, body, ...signalOf(options, "change") });
+  }
+
+  /** Lets a scheduled job run now. @throws `Conflict` if it waits for parents or has ended. */
+  runNow(options?: Abortable): Promise<JobRecord> {
+    return this.#transport.json({ method: "POST", path: `${this.#path}/run-now`, ...signalOf(options, "runNow") });
+  }
+
+  /** Cancels and forgets the job. @throws `Conflict` if it runs. */
+  async delete(options?: Abortable): Promise<void> {
+    await this.#transport.send({ method: "DELETE", path: this.#path, ...signalOf(options, "delete") });
+  }
+
+  /** The jobs that it waits for, with their results. */
+  parents(options?: Abortable): AsyncIterable<Parent> {
+    return listOf(this.#transport, `${this.#path}/parents`, { full: true }, signalOf(options, "parents").signal);
+  }
+
+  /** The jobs that wait for it. */
+  children(options?: Abortable): AsyncIterable<Child> {
+    return listOf(this.#transport, `${this.#path}/children`, {}, signalOf(options, "children").signal);
+  }
+}
+
+const SIGNAL = shape({ signal: as.signal });
+const WAITING = shape({ signal: as.signal, wait: as.ms });
+
+/** The signal of a call that takes nothing else. */
+export function signalOf(options: Abortable | undefined, call: string): { signal?: AbortSignal } {
+  return options === undefined ? {} : (readOptions(options, SIGNAL, call) as { signal?: AbortSignal });
+}
+
+/** Milliseconds of a wait, without end if it is absent. */
+export function endOfWait(wait: Duration | undefined): number {
+  return wait === undefined ? Number.POSITIVE_INFINITY : now() + milliseconds(wait, "wait");
+}

@@ -1,0 +1,23 @@
+/** Takes the log lines of a client and its workers. `console` is one, and so are pino and winston. */
+export interface Logger {
+  /** Ends of runs, starts and drains. */
+  info(line: string): void;
+  /** Failed runs, lost leases, outages. */
+  warn(line: string): void;
+  /** What needs a look: outcomes that may be lost, handlers that cannot be stopped. */
+  error(line: string): void;
+}
+
+const nothing = () => {};
+
+/** Takes no line. */
+export const SILENT: Logger = { info: nothing, warn: nothing, error: nothing };
+
+/** Warnings and errors on stderr, and the lines of `info` where TENURE_LOG is INFO or DEBUG. */
+export const TO_STDERR: Logger = {
+  info: (line) => {
+    if (/^(info|debug)$/i.test(process.env["TENURE_LOG"] ?? "")) console.error(`tenure: ${line}`);
+  },
+  warn: (line) => console.error(`tenure: ${line}`),
+  error: (line) => console.error(`tenure: ${line}`),
+};

@@ -1,0 +1,107 @@
+import { type Duration, durationText, type Moment, momentText } from "./durations.js";
+import { WrongOption } from "./errors.js";
+
+/** How a run ended, as the server reads it, without its lease. */
+export interface OutcomeFields {
+  outcome: "succeeded" | "failed" | "snoozed" | "released";
+  for?: string;
+  until?: string;
+  final?: true;
+  retry_in?: string;
+}
+
+/** An error by which a handler decides how its run ends. Every other error is a failed run. */
+export abstract class Outcome extends Error {
+  override get name(): string {
+    return this.constructor.name;
+  }
+
+  /** @internal */
+  abstract fields(): OutcomeFields;
+}
+
+function cause(of: unknown): ErrorOptions | undefined {
+  return of === undefined ? undefined : { cause: of };
+}
+
+function moved(name: string, read: () => string): string {
+  try {
+    return read();
+  } catch (refused) {
+    throw refused instanceof TypeError ? new WrongOption("wrong_option", `${name}: ${refused.message}`) : refused;
+  }
+}
+
+/** The job fails for good: a retry would not help. */
+export class Final extends Outcome {
+  /** @param message why; it is stored with the job. */
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, cause(options?.cause));
+  }
+
+  fields(): OutcomeFields {
+    return { outcome: "failed", final: true };
+  }
+}
+
+/** Not yet: the job runs again later. Costs no attempt. */
+export class Snooze extends Outcome {
+  readonly #when: { for: string } | { until: string };
+
+  /** @param when for how long, from 100 ms on, or until which moment. */
+  constructor(when: Duration | { until: Moment }) {
+    const until = typeof when === "object" ? when.until : undefined;
+    const text = moved("Snooze", () => (until === undefined ? durationText(when as Duration) : momentText(until)));
+    super(until === undefined ? `snoozed for ${text}` : `snoozed until ${text}`);
+    this.#when = until === undefined ? { for: text } : { until: text };
+  }
+
+  fields(): OutcomeFields {
+    return { outcome: "snoozed", ...this.#when };
+  }
+}
+
+/** Gives the job back: it runs again at its old place in line. Costs no attempt. */
+export class Released extends Outcome {
+  constructor(message = "released") {
+    super(message);
+  }
+
+  fields(): OutcomeFields {
+    return { outcome: "released" };
+  }
+}
+
+/** The run failed, and the next attempt is made after this time, whatever the policy of the job says. */
+export class RetryIn extends Outcome {
+  readonly #wait: string;
+
+  /**
+   * @param wait until the next attempt.
+   * @param message why; it is stored with the job.
+   */
+  constructor(wait: Duration, message = "failed", options?: { cause?: unknown }) {
+    super(message, cause(options?.cause));
+    this.#wait = moved("RetryIn", () => durationText(wait));
+  }
+
+  fields(): OutcomeFields {
+    return { outcome: "failed", retry_in: this.#wait };
+  }
+}
+
+/** Why a handler, or the holder of a lease, is to stop: the reason of its `signal`. */
+export class Stopped extends Error {
+  override get name(): string {
+    return this.constructor.name;
+  }
+}
+
+/** The lease is lost, or could not be extended in time: another holder may have the same. */
+export class LeaseLost extends Stopped {}
+/** A caller asked to cancel the job. A run that then throws ends it as `cancelled`. */
+export class Cancelled extends Stopped {}
+/** The run took longer than the timeout of its job. */
+export class TimedOut extends Stopped {}
+/** The worker ends and gives the job back. */
+export class Draining extends Stopped {}

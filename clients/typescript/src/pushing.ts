@@ -1,0 +1,256 @@
+import { Backoff, sleep } from "./backoff.js";
+import { now } from "./clock.js";
+import { fromProblem, TenureError } from "./errors.js";
+import type { Problem } from "./generated.js";
+import type { WrittenJob } from "./job-fields.js";
+import type { Logger } from "./log.js";
+import type { Transport } from "./transport.js";
+
+/** The most jobs of one call, and about the most bytes of them. */
+const PORTION = 1000;
+const PORTION_BYTES = 1024 * 1024;
+/** Calls under way at once: while one is answered, the next one is written. */
+const CALLS = 2;
+
+/** What the server answers to the push of one job. */
+export interface PushAnswer {
+  readonly id: string;
+  readonly duplicate: boolean;
+  readonly replaced: boolean;
+  /** 0 if no worker has asked for the queue within the last minute; otherwise absent. */
+  readonly workers?: number | undefined;
+}
+
+interface Line {
+  readonly job: WrittenJob;
+  readonly resolve: (answer: PushAnswer) => void;
+  readonly reject: (error: unknown) => void;
+  failingSince: number | undefined;
+}
+
+type LineAnswer =
+  | { line: number; id: string; duplicate: boolean; replaced?: boolean; workers?: number }
+  | (Problem & { line: number });
+
+/** Sends jobs as lines, each answered by itself. */
+export async function pushLines(transport: Transport, jobs: readonly WrittenJob[], signal?: AbortSignal): Promise<(PushAnswer | TenureError)[]> {
+  const body = jobs.map((job) => job.json).join("\n");
+  const reply = await transport.send({ method: "POST", path: "jobs", body, lines: true, signal });
+  const answers: (PushAnswer | TenureError)[] = [];
+  for (const text of reply.text.split("\n")) {
+    if (text === "") continue;
+    const line = JSON.parse(text) as LineAnswer;
+    answers[line.line - 1] =
+      "code" in line ? fromProblem(line.status, line) : { ...line, replaced: line.replaced ?? false };
+  }
+  for (let n = 0; n < jobs.length; n++) {
+    answers[n] ??= new TenureError("outcome_unknown", `the push of job ${jobs[n]?.id} was not answered`);
+  }
+  return answers;
+}
+
+/**
+ * Pushes single jobs. Those that are pushed while calls are under way go together in the next call,
+ * each with an answer of its own: many pushes at once cost a call for all of them.
+ */
+export class Pusher {
+  #transport: Transport;
+  #logger: Logger;
+  #waiting: Line[] = [];
+  #calls = 0;
+  #scheduled = false;
+  #backoff: Backoff | undefined;
+  #warned = new Set<string>();
+
+  constructor(transport: Transport, logger: Logger) {
+    this.#transport = transport;
+    this.#logger = logger;
+  }
+
+  push(job: WrittenJob, signal?: AbortSignal): Promise<PushAnswer> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const line: Line = { job, resolve, reject, failingSince: undefined };
+      if (signal) this.#listen(line, signal);
+      this.#waiting.push(line);
+      this.#schedule();
+    });
+  }
+
+  #listen(line: Line, signal: AbortSignal): void {
+    const aborted = () => {
+      const place = this.#waiting.indexOf(line);
+      if (place >= 0) this.#waiting.splice(place, 1);
+      line.reject(signal.reason);
+    };
+    signal.addEventListener("abort", aborted, { once: true });
+    const over = () => signal.removeEventListener("abort", aborted);
+    const { resolve, reject } = line;
+    Object.assign(line, {
+      resolve: (answer: PushAnswer) => (over(), resolve(answer)),
+      reject: (error: unknown) => (over(), reject(error)),
+    });
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#calls >= CALLS) return;
+    this.#scheduled = true;
+    // Pushes of one turn of the event loop go together.
+    setImmediate(() => {
+      this.#scheduled = false;
+      while (this.#waiting.length > 0 && this.#calls < CALLS) void this.#call(this.#take());
+    });
+  }
+
+  #take(): Line[] {
+    let size = 0;
+    let count = 0;
+    while (count < this.#waiting.length && count < PORTION && (count === 0 || size < PORTION_BYTES)) {
+      size += (this.#waiting[count] as Line).job.json.length;
+      count++;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #call(lines: Line[]): Promise<void> {
+    this.#calls++;
+    const again: Line[] = [];
+    try {
+      if (lines.length === 1) {
+        await this.#single(lines[0] as Line);
+      } else {
+        const answers = await pushLines(this.#transport, lines.map((line) => line.job));
+        for (const [n, line] of lines.entries()) {
+          const answer = answers[n] as PushAnswer | TenureError;
+          if (!(answer instanceof TenureError)) line.resolve(this.#noted(line.job, answer));
+          else if (answer.retryable && this.#mayRepeat(line)) again.push(line);
+          else line.reject(answer);
+        }
+      }
+    } catch (error) {
+      for (const line of lines) line.reject(error);
+    } finally {
+      this.#calls--;
+    }
+    if (again.length > 0) {
+      this.#backoff ??= new Backoff();
+      await sleep(this.#backoff.pause());
+      this.#waiting.unshift(...again);
+    } else {
+      this.#backoff = undefined;
+    }
+    if (this.#waiting.length > 0) this.#schedule();
+  }
+
+  async #single(line: Line): Promise<void> {
+    const { job } = line;
+    const answer = await this.#transport.json<PushAnswer>({ method: "POST", path: "jobs", body: job.json, minimal: true });
+    line.resolve(this.#noted(job, answer));
+  }
+
+  #mayRepeat(line: Line): boolean {
+    line.failingSince ??= now();
+    return now() - line.failingSince < this.#transport.retryFor;
+  }
+
+  #noted(job: WrittenJob, answer: PushAnswer): PushAnswer {
+    if (answer.workers === 0 && !this.#warned.has(job.queue)) {
+      this.#warned.add(job.queue);
+      this.#logger.warn(`no worker has asked for queue "${job.queue}" within the last minute; is its name right?`);
+    }
+    return { id: answer.id, duplicate: answer.duplicate, replaced: answer.replaced ?? false };
+  }
+}
+
+/** How many jobs a `pushMany` stored. */
+export interface PushedMany {
+  /** Jobs that are stored now, or were there already. */
+  count: number;
+  /** Those of them that were there already. */
+  duplicates: number;
+}
+
+/** How `pushMany` goes on. */
+export interface PushManyOptions {
+  /** Ends the push after the calls under way; what was answered is stored. */
+  signal?: AbortSignal;
+  /**
+   * Takes a refused job, whose `index` counts from the start, and the push goes on. Without it the
+   * push ends at the first refused job and rejects with its error.
+   */
+  onRefused?: (error: TenureError) => void;
+}
+
+/** Pushes jobs of any number. The source is read only as fast as the server takes them. */
+export async function pushMany(
+  transport: Transport,
+  source: Iterable<WrittenJob | Promise<WrittenJob>> | AsyncIterable<WrittenJob>,
+  options: PushManyOptions,
+): Promise<PushedMany> {
+  const total: PushedMany = { count: 0, duplicates: 0 };
+  const calls = new Set<Promise<void>>();
+  let fault: unknown;
+  let failed = false;
+  let portion: WrittenJob[] = [];
+  let bytes = 0;
+  let start = 0;
+
+  const fail = (error: unknown) => {
+    if (!failed) fault = error;
+    failed = true;
+  };
+  const flush = async () => {
+    const jobs = portion;
+    const first = start;
+    portion = [];
+    bytes = 0;
+    start += jobs.length;
+    while (calls.size >= CALLS) await Promise.race(calls);
+    const call = sendPortion(transport, jobs, first, total, options, fail).catch(fail);
+    calls.add(call);
+    void call.then(() => calls.delete(call));
+  };
+  for await (const job of source) {
+    if (failed) break;
+    options.signal?.throwIfAborted();
+    portion.push(job);
+    bytes += job.json.length;
+    if (portion.length >= PORTION || bytes >= PORTION_BYTES) await flush();
+  }
+  if (!failed && portion.length > 0) await flush();
+  await Promise.all(calls);
+  if (failed) throw fault;
+  return total;
+}
+
+async function sendPortion(
+  transport: Transport,
+  jobs: WrittenJob[],
+  first: number,
+  total: PushedMany,
+  options: PushManyOptions,
+  fail: (error: unknown) => void,
+): Promise<void> {
+  let left = jobs.map((job, n) => [job, first + n] as const);
+  const backoff = new Backoff();
+  const until = now() + transport.retryFor;
+  while (left.length > 0) {
+    const answers = await pushLines(transport, left.map(([job]) => job), options.signal);
+    const again: typeof left = [];
+    for (const [n, entry] of left.entries()) {
+      const answer = answers[n] as PushAnswer | TenureError;
+      if (!(answer instanceof TenureError)) {
+        total.count++;
+        if (answer.duplicate) total.duplicates++;
+      } else if (answer.retryable && now() < until) {
+        again.push(entry);
+      } else {
+        answer.index = entry[1];
+        if (options.onRefused) options.onRefused(answer);
+        else fail(answer);
+      }
+    }
+    left = again;
+    if (left.length > 0) await sleep(backoff.pause(), options.signal);
+  }
+}

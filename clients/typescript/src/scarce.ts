@@ -1,0 +1,277 @@
+import type { Duration, Moment } from "./durations.js";
+import type { Limit, Pool, Queue, Resource, Synced } from "./generated.js";
+import { encode } from "./json.js";
+import { type Abortable, signalOf } from "./job.js";
+import { type RetryOptions, retryJson } from "./job-fields.js";
+import { listOf } from "./lists.js";
+import { type Need, needsJson } from "./needs.js";
+import { as, type Reader, readOptions, type Shape, shape, wrong } from "./options.js";
+import { part, type Transport } from "./transport.js";
+
+/** How many in a period: `"10/1s"`, `"100/5m"`, or an object. */
+export type Rate = `${number}/${string}` | RateOptions;
+
+/** How many in a period. */
+export interface RateOptions {
+  /** How many, from 1 on. */
+  count: number;
+  /** The period. */
+  per: Duration;
+  /** How many may go at once after a rest. Default 1: evenly spaced. */
+  burst?: number;
+}
+
+/** What a limit allows; at least one of `concurrency`, `rate` and `gauge`. `null` is none. */
+export interface LimitSettings {
+  /** How many permits there are, from 0 on; 0 closes the limit for now. */
+  concurrency?: number | null;
+  /** How many tokens there are in a period. */
+  rate?: Rate | null;
+  /** How long each permit rests after its release; needs `concurrency`. */
+  gap?: Duration | null;
+  /** How long a permit rests after a lease that its holder did not settle; needs `concurrency`. */
+  quarantine?: Duration;
+  /** Where the server counts work that it does not run; see the reference of gauges. */
+  gauge?: Record<string, unknown> | null;
+}
+
+/** How a pool hands out its resources. */
+export interface PoolSettings {
+  /** How long a resource rests whose holder was lost. Default none. */
+  quarantine?: Duration;
+  /** How long a resource rests after every use. Default none. */
+  cooldown?: Duration;
+  /** How often one resource is granted in a period. */
+  rate?: Rate | null;
+  /** After how many grants a resource is banned, from 1 on; null is never. */
+  maxUses?: number | null;
+  /** Which free resource is handed out. Default `lru`. */
+  pick?: "lru" | "random";
+}
+
+/** What jobs of a queue have that say nothing else, and how the queue is worked. */
+export interface QueueSettings {
+  /** At most 16. `{payload.FIELD}` in the name of a limit is filled in from the payload. */
+  needs?: readonly Need[];
+  /** Default 20 attempts with exponential waits. */
+  retry?: number | RetryOptions | null;
+  /** The longest time of one run. */
+  timeout?: Duration | null;
+  /** How long finished jobs are kept. Default 1 h, 7 days if they failed. */
+  retain?: Duration | null;
+  /** Pushes beyond so many waiting jobs are refused as `queue_full`. */
+  maxWaiting?: number | null;
+  /** How many turns each group gets, 1 to 1,000. */
+  shares?: Record<string, number>;
+  /** How long a job waits after its worker was lost. Default 2 s, doubled for each further loss. */
+  lostDelay?: Duration | null;
+  /** Whether lists of the dashboard show a line of each payload. Default true. */
+  showPayload?: boolean;
+}
+
+/** A resource that is added to a pool. `D` is the type of its data. */
+export interface NewResource<D = unknown> {
+  /** 1 to 256 bytes. */
+  id: string;
+  /** What its holder gets and nobody else is shown: any JSON of at most 64 KiB. */
+  data?: D;
+  /** Words by which a need asks for it, at most 16. */
+  tags?: readonly string[];
+  /** How many leases may hold it at once. Default 1. */
+  slots?: number;
+}
+
+/** How long something rests: for a time, until a moment, or without end. */
+export type Until = { for: Duration } | { until: Moment };
+
+const rate: Reader = (value, name) => {
+  if (typeof value === "string") {
+    const found = /^(\d+)\/(.+)$/.exec(value.trim());
+    if (!found) wrong(name, 'must be written as "10/1s" or "100/5m"');
+    const per = /^\d/.test(found[2] as string) ? found[2] : `1${found[2]}`;
+    return { count: Number(found[1]), per: as.duration(per, name) };
+  }
+  return readOptions(value as object, RATE, name);
+};
+const RATE = shape({ count: as.whole(1), per: as.duration, burst: as.whole(1) });
+const LIMIT = shape({
+  concurrency: as.orNull(as.whole(0)),
+  rate: as.orNull(rate),
+  gap: as.orNull(as.duration),
+  quarantine: as.duration,
+  gauge: as.any,
+});
+const POOL = shape({
+  quarantine: as.duration,
+  cooldown: as.duration,
+  rate: as.orNull(rate),
+  maxUses: as.orNull(as.whole(1)),
+  pick: as.oneOf("lru", "random"),
+});
+const QUEUE = shape({
+  needs: needsJson,
+  retry: as.orNull(retryJson),
+  timeout: as.orNull(as.duration),
+  retain: as.orNull(as.duration),
+  maxWaiting: as.orNull(as.whole(0)),
+  shares: as.any,
+  lostDelay: as.orNull(as.duration),
+  showPayload: as.flag,
+});
+const RESOURCE = shape({ id: as.text, data: as.any, tags: as.texts, slots: as.whole(1) });
+const RESOURCE_CHANGES = shape({ data: as.any, tags: as.texts, slots: as.whole(1) });
+const UNTIL = shape({ for: as.duration, until: as.moment });
+const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
+
+/** Things of one kind that have a name and settings. `T` is what the server shows of one. */
+class Named<T, S> {
+  /** @internal */
+  constructor(
+    protected readonly transport: Transport,
+    protected readonly kind: string,
+    private readonly shape: Shape,
+  ) {}
+
+  protected path(name: string, below = ""): string {
+    if (typeof name !== "string" || name === "") wrong("the name", "must be text that is not empty");
+    return `${this.kind}/${part(name)}${below}`;
+  }
+
+  /** Sets what is given, and leaves the rest as it is; makes what is not there. */
+  async set(name: string, settings: S, options?: Abortable): Promise<T> {
+    const body = encode(readOptions(settings as object, this.shape, `${this.kind}.set`), "settings");
+    const signal = signalOf(options, `${this.kind}.set`);
+    try {
+      return await this.transport.json<T>({ method: "PATCH", path: this.path(name), body, ...signal });
+    } catch (refused) {
+      if ((refused as { status?: number }).status !== 404) throw refused;
+      return await this.transport.json<T>({ method: "PUT", path: this.path(name), body, ...signal });
+    }
+  }
+
+  /** Shows one. @throws `NotFound` */
+  get(name: string, options?: Abortable): Promise<T> {
+    return this.transport.json({ method: "GET", path: this.path(name), ...signalOf(options, `${this.kind}.get`) });
+  }
+
+  /** All, by name. */
+  list(options?: Abortable): AsyncIterable<T> {
+    return listOf(this.transport, this.kind, {}, signalOf(options, `${this.kind}.list`).signal);
+  }
+
+  /** Deletes one. @throws `NotFound`, or `Conflict` if it is in use. */
+  async delete(name: string, options?: Abortable): Promise<void> {
+    await this.transport.send({ method: "DELETE", path: this.path(name), ...signalOf(options, `${this.kind}.delete`) });
+  }
+
+  protected post<A>(name: string, below: string, body: object | undefined, options: Abortable | undefined): Promise<A> {
+    const signal = signalOf(options, below);
+    const text = body === undefined ? undefined : encode(body, "body");
+    return this.transport.json({ method: "POST", path: this.path(name, `/${below}`), body: text, ...signal });
+  }
+}
+
+/** Limits: permits, rates and gaps. */
+export class Limits extends Named<Limit, LimitSettings> {
+  /** @internal */
+  constructor(transport: Transport) {
+    super(transport, "limits", LIMIT);
+  }
+
+  /** Grants nothing before a moment; the later one of two pauses holds. */
+  pause(name: string, until: Until, options?: Abortable): Promise<Limit> {
+    return this.post(name, "pause", readOptions(until, UNTIL, "pause"), options);
+  }
+
+  /** Ends a pause. */
+  resume(name: string, options?: Abortable): Promise<Limit> {
+    return this.post(name, "resume", undefined, options);
+  }
+
+  /** Says how many permits work takes that Tenure does not run, until the next observation or for a time. */
+  observe(name: string, observed: { external: number; for?: Duration }, options?: Abortable): Promise<Limit> {
+    const read = readOptions(observed, shape({ external: as.whole(0), for: as.duration }), "observe");
+    return this.post(name, "observe", read, options);
+  }
+}
+
+/** Queues. */
+export class Queues extends Named<Queue, QueueSettings> {
+  /** @internal */
+  constructor(transport: Transport) {
+    super(transport, "queues", QUEUE);
+  }
+
+  /** Grants no job of it; running ones go on, and pushes are taken. Without a time, until `resume`. */
+  pause(name: string, until?: Until, options?: Abortable): Promise<Queue> {
+    return this.post(name, "pause", until && readOptions(until, UNTIL, "pause"), options);
+  }
+
+  /** Ends a pause. */
+  resume(name: string, options?: Abortable): Promise<Queue> {
+    return this.post(name, "resume", undefined, options);
+  }
+}
+
+/** Pools and their resources. */
+export class Pools extends Named<Pool, PoolSettings> {
+  /** @internal */
+  constructor(transport: Transport) {
+    super(transport, "pools", POOL);
+  }
+
+  /**
+   * Makes the pool have exactly these resources. Absent ones retire when they are free; leases, rests
+   * and bans stay. An empty set, or one that retires more than half, is refused without `force`.
+   */
+  sync(name: string, resources: Iterable<NewResource>, options?: { force?: boolean; version?: number } & Abortable): Promise<Synced> {
+    const { signal, ...query } = readOptions(options, SYNC, "sync") as { signal?: AbortSignal };
+    const body = encode([...resources].map((each) => readOptions(each, RESOURCE, "sync")), "resources");
+    return this.transport.json({ method: "PUT", path: this.path(name, "/resources"), query, body, signal });
+  }
+
+  /** Adds a resource, or updates its data, tags and slots. */
+  add(name: string, resource: NewResource, options?: Abortable): Promise<Resource> {
+    return this.post(name, "resources", readOptions(resource, RESOURCE, "add"), options);
+  }
+
+  /** Changes data, tags or slots of a resource. */
+  change(name: string, id: string, changes: Omit<NewResource, "id">, options?: Abortable): Promise<Resource> {
+    const body = encode(readOptions(changes, RESOURCE_CHANGES, "change"), "changes");
+    return this.transport.json({ method: "PATCH", path: this.#of(name, id), body, ...signalOf(options, "change") });
+  }
+
+  /** The resources of a pool. Their data is hidden. */
+  resources(name: string, options?: Abortable): AsyncIterable<Resource> {
+    return listOf(this.transport, this.path(name, "/resources"), {}, signalOf(options, "resources").signal);
+  }
+
+  /** One resource. Its data is hidden. @throws `NotFound` */
+  resource(name: string, id: string, options?: Abortable): Promise<Resource> {
+    return this.transport.json({ method: "GET", path: this.#of(name, id), ...signalOf(options, "resource") });
+  }
+
+  /** Takes a resource out of the pool, once it is free. */
+  async remove(name: string, id: string, options?: Abortable): Promise<void> {
+    await this.transport.send({ method: "DELETE", path: this.#of(name, id), ...signalOf(options, "remove") });
+  }
+
+  /** Lets a resource rest. */
+  cool(name: string, id: string, until: Until, options?: Abortable): Promise<Resource> {
+    return this.post(name, `resources/${part(id)}/cool`, readOptions(until, UNTIL, "cool"), options);
+  }
+
+  /** Hands a resource out no more. */
+  ban(name: string, id: string, reason: string, options?: Abortable): Promise<Resource> {
+    return this.post(name, `resources/${part(id)}/ban`, { reason }, options);
+  }
+
+  /** Makes a resource available again. It ends no lease. */
+  restore(name: string, id: string, options?: Abortable): Promise<Resource> {
+    return this.post(name, `resources/${part(id)}/restore`, undefined, options);
+  }
+
+  #of(name: string, id: string): string {
+    return this.path(name, `/resources/${part(id)}`);
+  }
+}

@@ -1,0 +1,211 @@
+import type { Duration, Moment } from "./durations.js";
+import { WrongOption } from "./errors.js";
+import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
+import { newId } from "./ids.js";
+import { type Abortable, Job, signalOf } from "./job.js";
+import { labelsJson, retryJson, type RetryOptions } from "./job-fields.js";
+import { encode } from "./json.js";
+import { listOf } from "./lists.js";
+import { type Need, needsJson } from "./needs.js";
+import { as, type Reader, readOptions, type Shape, shape } from "./options.js";
+import type { Until } from "./scarce.js";
+import { part, type Transport } from "./transport.js";
+
+/** When a schedule fires, and what it does with moments that it cannot fire. */
+export interface Timing {
+  /** A cron expression of five fields, or six with seconds first. Excludes `every`. */
+  cron?: string;
+  /** The interval, whole seconds, 1 s to 3,650 days. Excludes `cron` and `zone`. */
+  every?: Duration;
+  /** The IANA zone in which `cron` is read. Default `UTC`. */
+  zone?: string;
+  /** No moment lies before it; an interval counts from it. */
+  startsAt?: Moment | null;
+  /** No moment lies after it. */
+  endsAt?: Moment | null;
+  /** The longest delay of a moment, up to 1 day. Default none. */
+  jitter?: Duration;
+  /** What a moment does while an earlier job of the schedule is unfinished. Default `skip`. */
+  overlap?: "skip" | "queue" | "allow";
+  /** Which of several due moments fire, as after an outage. Default `last`. */
+  catchUp?: "none" | "last" | "all";
+  /** The most moments that `all` fires, 1 to 1,000. Default 100. */
+  catchUpMax?: number;
+}
+
+/** The job that each moment makes. */
+export interface ScheduledJobOptions {
+  /** Its queue. Default `default`. */
+  queue?: string;
+  /** By which a worker chooses the handler. */
+  kind?: string;
+  /** Any JSON of at most 256 KiB. */
+  payload?: unknown;
+  /** -100 to 100. Default 0. */
+  priority?: number;
+  /** Groups of a queue take turns. */
+  group?: string;
+  /** Default those of the queue at the moment of firing. */
+  needs?: readonly Need[];
+  /** A number of attempts, or how often and after which waits a failed run is repeated. */
+  retry?: number | RetryOptions;
+  /** The longest time of one run. */
+  timeout?: Duration;
+  /** How long the finished job is kept. */
+  retain?: Duration;
+  /** Words to find it by. */
+  labels?: Record<string, string>;
+  /** It is cancelled if it does not run this long after its moment. */
+  expiresIn?: Duration;
+}
+
+/** A schedule: a timing and a job. */
+export interface ScheduleSettings extends Timing {
+  /** What each moment pushes. */
+  job: ScheduledJobOptions;
+  /** The set that it belongs to, for `sync`. */
+  owner?: string | null;
+}
+
+/** A schedule of a set. */
+export interface ScheduleItem extends Omit<ScheduleSettings, "owner"> {
+  /** 1 to 200 bytes. */
+  id: string;
+}
+
+/** Readers of a timing. */
+export const TIMING: Record<string, Reader> = {
+  cron: as.text,
+  every: as.duration,
+  zone: as.text,
+  startsAt: as.orNull(as.moment),
+  endsAt: as.orNull(as.moment),
+  jitter: as.duration,
+  overlap: as.oneOf("skip", "queue", "allow"),
+  catchUp: as.oneOf("none", "last", "all"),
+  catchUpMax: as.whole(1, 1000),
+};
+const SCHEDULED = shape({
+  queue: as.text,
+  kind: as.text,
+  payload: as.any,
+  priority: as.whole(-100, 100),
+  group: as.text,
+  needs: needsJson,
+  retry: retryJson,
+  timeout: as.duration,
+  retain: as.duration,
+  labels: labelsJson,
+  expiresIn: as.duration,
+});
+
+/** Reads the job of a schedule. */
+export const scheduledJob: Reader = (value, name) => {
+  const job = readOptions(value as object, SCHEDULED, name);
+  if (job["payload"] !== undefined) encode(job["payload"], `payload of ${name}`);
+  return job as ScheduledJob;
+};
+const SETTINGS: Shape = shape({ ...TIMING, job: scheduledJob, owner: as.orNull(as.text) });
+const ITEM: Shape = shape({ ...TIMING, job: scheduledJob, id: as.text });
+const UNTIL = shape({ for: as.duration, until: as.moment });
+const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
+
+/** How a set of schedules is synced. */
+export interface SyncOptions extends Abortable {
+  /** Whether an empty set, and one that deletes more than half, is taken. Default false. */
+  force?: boolean;
+  /** A sync with a lower number than the last one is refused as `stale_sync`. */
+  version?: number;
+}
+
+/** Schedules: each moment of one makes a job. */
+export class Schedules {
+  #transport: Transport;
+
+  /** @internal */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  #path(id: string, below = ""): string {
+    return `schedules/${part(id)}${below}`;
+  }
+
+  /** Makes a schedule, or replaces all settings of one. The same settings again do nothing. */
+  set(id: string, settings: ScheduleSettings, options?: Abortable): Promise<Schedule> {
+    const body = JSON.stringify(readOptions(settings, SETTINGS, "schedules.set"));
+    return this.#transport.json({ method: "PUT", path: this.#path(id), body, ...signalOf(options, "schedules.set") });
+  }
+
+  /** Changes what is given. @throws `NotFound` */
+  change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
+    const body = JSON.stringify(readOptions(changes, SETTINGS, "schedules.change"));
+    return this.#transport.json({ method: "PATCH", path: this.#path(id), body, ...signalOf(options, "schedules.change") });
+  }
+
+  /** Shows one, with its next five moments. @throws `NotFound` */
+  get(id: string, options?: Abortable): Promise<Schedule> {
+    return this.#transport.json({ method: "GET", path: this.#path(id), ...signalOf(options, "schedules.get") });
+  }
+
+  /** All schedules, or those of one owner, by id. */
+  list(options?: { owner?: string; full?: boolean } & Abortable): AsyncIterable<Schedule> {
+    const known = shape({ owner: as.text, full: as.flag, signal: as.signal });
+    const { signal, ...query } = readOptions(options, known, "schedules.list") as { signal?: AbortSignal };
+    return listOf(this.#transport, "schedules", query, signal);
+  }
+
+  /** Deletes one. Its jobs stay. @throws `NotFound` */
+  async delete(id: string, options?: Abortable): Promise<void> {
+    await this.#transport.send({ method: "DELETE", path: this.#path(id), ...signalOf(options, "schedules.delete") });
+  }
+
+  /** Fires no moment for a time, until a moment, or until `resume`. */
+  pause(id: string, until?: Until, options?: Abortable): Promise<Schedule> {
+    const body = until && JSON.stringify(readOptions(until, UNTIL, "pause"));
+    return this.#transport.json({ method: "POST", path: this.#path(id, "/pause"), body, ...signalOf(options, "pause") });
+  }
+
+  /** Ends a pause. */
+  resume(id: string, options?: Abortable): Promise<Schedule> {
+    return this.#transport.json({ method: "POST", path: this.#path(id, "/resume"), ...signalOf(options, "resume") });
+  }
+
+  /** Makes its job now, beside its moments. */
+  async runNow(id: string, options?: Abortable): Promise<Job> {
+    const body = JSON.stringify({ id: newId("job") });
+    const signal = signalOf(options, "runNow");
+    const made = await this.#transport.json<{ id: string; duplicate: boolean }>({
+      method: "POST",
+      path: this.#path(id, "/run-now"),
+      body,
+      ...signal,
+    });
+    return new Job(this.#transport, made.id, { duplicate: false, replaced: false });
+  }
+
+  /** The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. */
+  async preview(timing: Timing & { count?: number }, options?: Abortable): Promise<Date[]> {
+    const known = shape({ cron: as.text, every: as.duration, zone: as.text, startsAt: as.moment, endsAt: as.moment, count: as.whole(1, 100) });
+    const body = JSON.stringify(readOptions(timing, known, "preview"));
+    const path = "schedules/preview";
+    const found = await this.#transport.json<{ next: string[] }>({ method: "POST", path, body, ...signalOf(options, "preview") });
+    return found.next.map((each) => new Date(each));
+  }
+
+  /**
+   * Makes the set of an owner be exactly this: adds, changes and deletes. Schedules of others stay.
+   *
+   * @throws `Invalid` with the code `empty_set` or `retires_most`, unless `force` is given.
+   */
+  sync(owner: string, items: readonly ScheduleItem[], options?: SyncOptions): Promise<SyncedSchedules> {
+    const { signal, ...query } = readOptions(options, SYNC, "schedules.sync") as { signal?: AbortSignal };
+    const read = items.map((item) => {
+      const written = readOptions(item, ITEM, "schedules.sync");
+      if (written["id"] === undefined) throw new WrongOption("wrong_option", 'a schedule of schedules.sync has no "id"');
+      return written;
+    });
+    const body = JSON.stringify(read);
+    return this.#transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
+  }
+}

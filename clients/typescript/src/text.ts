@@ -1,0 +1,31 @@
+/** A value in a message: short, on one line. */
+export function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (value === null || value === undefined || typeof value === "number" || typeof value === "boolean") {
+    return String(value);
+  }
+  if (typeof value === "bigint") return `${value}n`;
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "function" ? "a function" : "an object";
+}
+
+/** The most bytes of the error of a run. */
+export const ERROR_BYTES = 8192;
+
+/** Text on one line, for a log: control characters and marks that turn text are escaped. */
+export function oneLine(text: string): string {
+  return text.replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (mark) =>
+      mark === "\n" ? "\\n" : mark === "\t" ? " " : `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** Text of at most so many bytes of UTF-8; what is cut is cut at the end. */
+export function bounded(text: string, most: number): string {
+  if (text.length * 3 <= most || Buffer.byteLength(text) <= most) return text;
+  const cut = Buffer.from(text).subarray(0, most - 3);
+  // Half a character at the end becomes a mark that is left out.
+  return `${cut.toString("utf8").replace(/\ufffd+$/, "")}…`;
+}

@@ -1,0 +1,373 @@
+// The calls of a worker: asking for jobs and settling them.
+//
+// One loop asks, and takes along the settles that have come up: one call for both. While it waits for
+// new jobs, another loop sends settles at once. Where runs are short, jobs are leased ahead, and settles
+// wait for each other for a moment. A settle is repeated until it is answered or its time is over.
+
+import { Backoff, sleep } from "../backoff.js";
+import { now } from "../clock.js";
+import { durationText } from "../durations.js";
+import { fromProblem, TenureError } from "../errors.js";
+import type { Lease as LeaseRecord, Settled } from "../generated.js";
+import type { Heartbeats } from "../heartbeats/heartbeats.js";
+import { newId } from "../ids.js";
+import { sliceOf, workerFields } from "../leasing.js";
+import type { Logger } from "../log.js";
+import { ConnectionLost } from "../sender.js";
+import { type Answer, type Call, PATIENCE_MS, type Transport } from "../transport.js";
+import { Ahead } from "./ahead.js";
+import { Bell } from "./bell.js";
+import { Reach } from "./reach.js";
+import { Run } from "./run.js";
+import { type Settle, Settles } from "./settles.js";
+import { itemOf, RELEASED, type Written } from "./written.js";
+
+/** For how long the server remembers a request id at least. */
+const SAME_ID_MS = 60_000;
+const BRIEF_MS = 200;
+/** Where runs are short, a settle waits this long for others that are about to come. */
+const GATHER_MS = 1;
+/** A grant that took a larger part of the ttl than this does not wait for a slot. */
+const FRESH = 0.1;
+const LONGEST_PAUSE_MS = 5000;
+
+/** What an exchange needs to know of its worker. */
+export interface ExchangeOptions {
+  readonly transport: Transport;
+  readonly heartbeats: Heartbeats;
+  readonly logger: Logger;
+  readonly worker: string;
+  readonly queues: readonly string[];
+  readonly concurrency: number;
+  readonly ttl: number;
+  /** Whether calls wait only briefly: the worker ends when there is nothing. */
+  readonly untilEmpty: boolean;
+  /** Starts a run in a slot. */
+  readonly begin: (run: Run) => void;
+}
+
+/** The calls of one worker. */
+export class Exchange {
+  readonly reach: Reach;
+  /** Why the worker ends by itself. */
+  fault: TenureError | undefined;
+  /** Whether the last ask without settles brought nothing. */
+  foundNothing = false;
+  #options: ExchangeOptions;
+  #queues: readonly string[];
+  #slice: number;
+  #asker = new Bell();
+  #settler = new Bell();
+  #ahead: Ahead;
+  #settles: Settles;
+  /** How many runs have a slot. */
+  #running = 0;
+  /** Leases whose grant is being taken in. */
+  #taking = 0;
+  #waiting: object | undefined;
+  #askerIsAway = false;
+  #draining = false;
+  #closed = false;
+  #answered = false;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#queues = options.queues;
+    this.#slice = options.untilEmpty ? BRIEF_MS : sliceOf(options.ttl);
+    this.#ahead = new Ahead(options.concurrency);
+    this.#settles = new Settles(options.ttl, options.logger);
+    this.reach = new Reach(options.transport, options.logger);
+  }
+
+  start(): void {
+    const failed = (error: unknown) => {
+      this.#options.logger.error(`the worker cannot go on: ${error instanceof Error ? error.stack : error}`);
+      this.fault ??= new TenureError("internal", `the worker failed: ${error instanceof Error ? error.message : error}`);
+      this.#askerIsAway = true;
+      this.#settler.ring();
+    };
+    void this.#askAll().catch(failed);
+    void this.#settleAll().catch(failed);
+  }
+
+  /** Frees the slot of a run, and settles it unless its lease is lost. */
+  finish(run: Run, written: Written | null, took: number): void {
+    this.#running--;
+    this.#ahead.ran(took);
+    this.foundNothing = false;
+    if (written) this.#settle(run, written);
+    else run.held?.release();
+    this.#wake();
+    this.#beginWaiting();
+  }
+
+  /** Releases a run that never began. */
+  giveBack(run: Run): void {
+    if (run.held && !run.held.settling()) run.held.release();
+    else this.#settle(run, RELEASED);
+  }
+
+  /** Releases a run whose handler could not be stopped. */
+  giveUp(run: Run): void {
+    this.giveBack(run);
+    this.#wake();
+  }
+
+  #settle(run: Run, written: Written): void {
+    this.#settles.add(run.id, run.job.id, written, now(), () => run.held?.release());
+  }
+
+  /** Wakes the loop that sends what was added, if it is not to wait for more. */
+  #wake(): void {
+    if (this.#settlerSends()) this.#settler.ring();
+    if (this.#draining || this.#settles.size === 1 || !this.#gathers()) this.#asker.ring();
+  }
+
+  /** Whether the settler must not leave settles to the asker, which cannot call now. */
+  #settlerSends(): boolean {
+    const full = this.#running >= this.#options.concurrency && !this.#ahead.short;
+    return this.#askerIsAway || this.#draining || full;
+  }
+
+  /** Whether nothing runs and nothing is to be settled. */
+  get idle(): boolean {
+    return this.#running === 0 && this.#taking === 0 && this.#ahead.size === 0 && this.#settles.allAnswered;
+  }
+
+  /** Whether nothing is to be settled. */
+  get settled(): boolean {
+    return this.#settles.allAnswered;
+  }
+
+  /** Asks for nothing more. A call that waits is ended at the server, without a grant lost. */
+  async drain(): Promise<void> {
+    if (this.#draining) return;
+    this.#draining = true;
+    const waiting = this.#waiting;
+    for (const run of this.#ahead.takeAll()) this.giveBack(run);
+    this.#wake();
+    if (!waiting) return;
+    // The same request id takes the waiting call's place; what that was granted comes to both, and is
+    // given back once: a settle of the same outcome is answered the same.
+    const body = JSON.stringify({ ...waiting, wait: "0s" });
+    const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
+    if (answer && answer.status < 400) {
+      for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) this.giveBack(new Run(lease, this.#options.transport));
+      this.#wake();
+    }
+  }
+
+  /** Ends both loops. */
+  close(): void {
+    this.#closed = true;
+    this.#draining = true;
+    this.#settler.ring();
+    this.#asker.ring();
+  }
+
+  async #askAll(): Promise<void> {
+    let backoff = new Backoff();
+    let id = newId("request");
+    let firstSent = 0;
+    for (;;) {
+      while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
+      if (this.#draining) break;
+      const settles = this.#settles.take();
+      const { concurrency, ttl, worker } = this.#options;
+      // A call that may wait comes back when it is too late to lease ahead.
+      const room = settles.length > 0 ? this.#ahead.room() : 0;
+      const free = Math.min(concurrency - this.#running + room, 1000);
+      // With settles, an answer now: they must not wait for the next job.
+      const wait = settles.length > 0 ? 0 : this.#slice;
+      const ask = {
+        queues: this.#queues,
+        max: free,
+        wait: durationText(wait),
+        ttl: durationText(ttl),
+        worker: workerFields(worker),
+        request_id: id,
+      };
+      // Each queue is the first in its turn.
+      this.#queues = [...this.#queues.slice(1), this.#queues[0] as string];
+      this.#waiting = settles.length > 0 ? undefined : ask;
+      this.#askerIsAway = settles.length === 0;
+      firstSent ||= now();
+      // As many as may wait here do so already: then the settles go alone.
+      const fault = await this.#askOnce(settles, free > 0 ? ask : undefined, wait, firstSent);
+      this.#waiting = undefined;
+      this.#askerIsAway = false;
+      if (fault === undefined) {
+        backoff = new Backoff();
+        id = newId("request");
+        firstSent = 0;
+        continue;
+      }
+      if (now() - firstSent > SAME_ID_MS) {
+        id = newId("request");
+        firstSent = 0;
+      }
+      this.#askerIsAway = true;
+      this.#settler.ring();
+      const end = now() + Math.min(Math.max(backoff.pause(), fault), LONGEST_PAUSE_MS);
+      while (!this.#draining && now() < end) await this.#asker.wait(end - now());
+    }
+    this.#askerIsAway = true;
+    this.#settler.ring();
+  }
+
+  /** Whether the asker has nothing to call for, or not yet. */
+  #gathers(): boolean {
+    const { concurrency } = this.#options;
+    if (!this.#ahead.short) return this.#running >= concurrency;
+    if (this.#running === 0) return false;
+    const since = this.#settles.firstSince;
+    if (since === undefined) return this.#ahead.size > 0 || this.#running >= concurrency;
+    if (this.#ahead.size === 0 && this.#settles.size >= concurrency) return false;
+    return now() < this.#gatheredAt(since);
+  }
+
+  #gatheredAt(since: number): number {
+    // While jobs wait for slots here, nothing stands still if the next ones are asked for later.
+    return since + GATHER_MS * (this.#ahead.size > 0 ? 2 : 1);
+  }
+
+  /** How long to wait before the asker looks again; undefined: until it is woken. */
+  #gatherFor(): number | undefined {
+    const since = this.#settles.firstSince;
+    if (!this.#ahead.short || since === undefined) return undefined;
+    return Math.max(0, this.#gatheredAt(since) - now());
+  }
+
+  /** Asks, and begins what was granted; otherwise returns how long to wait at least. */
+  async #askOnce(settles: Settle[], ask: object | undefined, wait: number, firstSent: number): Promise<number | undefined> {
+    const answer =
+      settles.length > 0
+        ? await this.#send(settles, ask)
+        : await this.#once({ method: "POST", path: "leases", body: JSON.stringify(ask), wait }, wait + PATIENCE_MS);
+    if (!answer) return 0;
+    if (answer.status >= 400) return this.#askRefused(answer);
+    this.#answered = true;
+    if (!ask) return undefined;
+    const { leases = [], refused } = answer.data as Settled;
+    if (refused) return 1000;
+    await this.#take(leases as LeaseRecord[], firstSent);
+    this.foundNothing = leases.length === 0 && settles.length === 0;
+    return undefined;
+  }
+
+  /** Takes in what was granted. */
+  async #take(leases: LeaseRecord[], firstSent: number): Promise<void> {
+    if (leases.length === 0) return;
+    const { transport, ttl, heartbeats } = this.#options;
+    const runs = leases.map((lease) => new Run(lease, transport));
+    this.#taking += runs.length;
+    const held = await heartbeats.hold(
+      runs.map((run) => ({
+        lease: run.id,
+        name: `job ${run.job.id}`,
+        ttl,
+        sent: firstSent,
+        deadline: run.lease.deadline,
+        grantedAt: run.lease.granted_at,
+        onStop: (reason) => run.stop(reason),
+      })),
+    );
+    this.#taking -= runs.length;
+    const mayWait = now() - firstSent <= FRESH * ttl;
+    const begun: Run[] = [];
+    for (const [n, run] of runs.entries()) {
+      run.held = held[n];
+      const fits = mayWait || begun.length < this.#options.concurrency - this.#running;
+      // One that is lost already is given back, too: the answer says so, and nothing else is known.
+      if (run.held && fits && !this.#draining) begun.push(run);
+      else this.giveBack(run);
+    }
+    this.#ahead.add(begun, now());
+    this.#beginWaiting();
+    if (this.#ahead.size > 0) {
+      this.#ahead.keepsScarce();
+      this.#settler.ring();
+    }
+    this.#wake();
+  }
+
+  /** Begins the jobs that wait for a slot, as far as slots are free. */
+  #beginWaiting(): void {
+    while (!this.#draining && this.#running < this.#options.concurrency) {
+      const run = this.#ahead.next();
+      if (!run) return;
+      this.#running++;
+      this.#options.begin(run);
+    }
+  }
+
+  #askRefused(answer: Answer): number {
+    const error = fromProblem(answer.status, answer.data, answer.retryAfter);
+    const passes = answer.status === 408 || answer.status === 429 || answer.status >= 500;
+    if (!passes && !this.#answered) {
+      // A wrong token or a wrong name of a queue does not mend itself.
+      this.fault = error;
+      this.#draining = true;
+      return 0;
+    }
+    if (answer.status < 500) this.#options.logger.warn(`the server gives no jobs: ${error.message}`);
+    return answer.retryAfter ?? 1000;
+  }
+
+  async #settleAll(): Promise<void> {
+    let backoff = new Backoff();
+    for (;;) {
+      while (!this.#closed && !(this.#settles.size > 0 && this.#settlerSends())) {
+        const at = this.#ahead.overdueAt();
+        await this.#settler.wait(at === undefined ? undefined : Math.max(1, at - now()));
+        for (const run of this.#ahead.overdue(now())) this.giveBack(run);
+        this.#wakeAsker();
+      }
+      if (this.#closed && this.#settles.size === 0) return;
+      // Ends of runs that come in this turn of the event loop go together.
+      await new Promise(setImmediate);
+      const settles = this.#settles.take();
+      if (settles.length === 0) continue;
+      const answer = await this.#send(settles, undefined);
+      if (answer && answer.status < 400) {
+        backoff = new Backoff();
+        continue;
+      }
+      if (this.#closed) return;
+      await sleep(backoff.pause());
+    }
+  }
+
+  #wakeAsker(): void {
+    if (this.#settles.size > 0 && !this.#gathers()) this.#asker.ring();
+  }
+
+  async #once(call: Call, timeout: number): Promise<Answer | undefined> {
+    try {
+      return await this.reach.once(call, timeout);
+    } catch (fault) {
+      if (fault instanceof ConnectionLost) return undefined;
+      throw fault;
+    }
+  }
+
+  /** Sends settles, with an ask if there is one. Undefined if they are to be sent again. */
+  async #send(settles: Settle[], ask: object | undefined): Promise<Answer | undefined> {
+    const items = settles.map((each) => itemOf(each.lease, each.written)).join(",");
+    const body = `{"settle":[${items}]${ask ? `,"lease":${JSON.stringify(ask)}` : ""}}`;
+    let answer: Answer | undefined;
+    try {
+      answer = await this.#once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS);
+    } catch (error) {
+      this.#settles.putBack(settles, now());
+      throw error;
+    }
+    if (!answer || answer.status >= 400) {
+      const mended = answer ? this.#settles.repair(answer, settles) : false;
+      this.#settles.putBack(settles, now());
+      return mended ? undefined : answer;
+    }
+    this.#settles.answered(settles, (answer.data as Settled).settled);
+    return answer;
+  }
+}

@@ -1,0 +1,312 @@
+import { sleep } from "../backoff.js";
+import { now } from "../clock.js";
+import type { Duration } from "../durations.js";
+import { durationText } from "../durations.js";
+import { WrongOption } from "../errors.js";
+import { describe } from "../failures.js";
+import type { Heartbeats } from "../heartbeats/heartbeats.js";
+import { TTL_MS, ttlOption } from "../leasing.js";
+import { type Logger, SILENT, TO_STDERR } from "../log.js";
+import { as, readOptions, shape } from "../options.js";
+import { shown } from "../text.js";
+import { Task } from "../task.js";
+import type { Transport } from "../transport.js";
+import { Batches } from "./batches.js";
+import { Exchange } from "./exchange.js";
+import { type AnyTask, noHandler, perform, Run, type Stopping } from "./run.js";
+import { listen, type Stoppable, unlisten } from "./signals.js";
+import { failure, type Written } from "./written.js";
+
+/** How long handlers that were told to stop may take before they are given up. */
+const GRACE_MS = 2000;
+const LOOK_MS = 250;
+/** A handler that still runs so long after it was told to stop is news. */
+const IGNORES_MS = 10_000;
+
+/** How a worker works. */
+export interface WorkerOptions {
+  /** How many jobs run at once, from 1 on. Default 10. */
+  concurrency?: number;
+  /** The queues that are asked. Default those of the tasks. */
+  queues?: readonly string[];
+  /** How long a lease lives without a heartbeat, 1 s to 1 h. Default 30 s. */
+  ttl?: Duration;
+  /** How long running handlers may go on when the worker is to end. Default 25 s. */
+  drain?: Duration;
+  /** Whether SIGTERM and SIGINT end it. Default true. */
+  signals?: boolean;
+  /** Whether it ends when no job is left that may run now. Default false. */
+  untilEmpty?: boolean;
+  /** Whether the schedules of the client are synced at its start. Default true. */
+  schedules?: boolean;
+  /** Takes its log lines; `false` takes none. Default that of the client. */
+  logger?: Logger | false;
+}
+
+const SHAPE = shape({
+  concurrency: as.whole(1),
+  queues: as.texts,
+  ttl: ttlOption,
+  drain: as.ms,
+  signals: as.flag,
+  untilEmpty: as.flag,
+  schedules: as.flag,
+  logger: as.any,
+});
+
+/** Reads the options of a worker. */
+export function readWorkerOptions(options: WorkerOptions | undefined): WorkerOptions & { ttl?: number; drain?: number } {
+  const { until_empty, ...read } = readOptions(options, SHAPE, "work");
+  return (until_empty === undefined ? read : { ...read, untilEmpty: until_empty }) as WorkerOptions & { ttl?: number; drain?: number };
+}
+
+/** Finds the handler of a job. */
+export class Handlers {
+  readonly queues: string[];
+  #byKind = new Map<string, AnyTask>();
+  #only = new Map<string, AnyTask | undefined>();
+
+  constructor(tasks: readonly AnyTask[]) {
+    if (!Array.isArray(tasks) || tasks.length === 0) throw new WrongOption("wrong_option", "work takes an array with at least one task");
+    for (const task of tasks) {
+      if (!(task instanceof Task)) throw new WrongOption("wrong_option", `work takes tasks, which client.task() makes, not ${shown(task)}`);
+      const key = `${task.queue}\0${task.name}`;
+      if (this.#byKind.has(key)) throw new WrongOption("wrong_option", `two tasks have the name "${task.name}" in queue "${task.queue}"`);
+      this.#byKind.set(key, task);
+      // A job without a kind goes to the only handler of its queue.
+      this.#only.set(task.queue, this.#only.has(task.queue) ? undefined : task);
+    }
+    this.queues = [...this.#only.keys()];
+    if (this.queues.length > 32) throw new WrongOption("wrong_option", `a worker asks at most 32 queues, and these tasks have ${this.queues.length}`);
+  }
+
+  find(queue: string, kind: string): AnyTask | undefined {
+    return kind === "" ? this.#only.get(queue) : this.#byKind.get(`${queue}\0${kind}`);
+  }
+}
+
+/** Takes jobs, runs them, extends their leases and settles them, until it is stopped. */
+export class Worker implements AsyncDisposable, Stoppable {
+  /** Its id, as lists of holders show it: `HOST:PID:RANDOM`. */
+  readonly id: string;
+  /** Fulfilled when the worker has ended; rejects with the error for which it could not go on. */
+  readonly done: Promise<void>;
+  #handlers: Handlers;
+  #exchange: Exchange;
+  #logger: Logger;
+  #drain: number;
+  #untilEmpty: boolean;
+  #signals: boolean;
+  #concurrency: number;
+  #runs = new Set<Run>();
+  #batches = new Map<AnyTask, Batches>();
+  #stops = 0;
+  #bySignal = false;
+  #wake: (() => void) | undefined;
+
+  /** @internal */
+  constructor(
+    tasks: readonly AnyTask[],
+    options: WorkerOptions & { ttl?: number; drain?: number },
+    parts: { transport: Transport; heartbeats: Heartbeats; id: string; logger: Logger },
+    ready: () => Promise<void>,
+  ) {
+    this.#handlers = new Handlers(tasks);
+    const queues = options.queues ?? this.#handlers.queues;
+    for (const queue of queues) {
+      if (!this.#handlers.queues.includes(queue)) throw new WrongOption("wrong_option", `no task of this worker has the queue "${queue}"`);
+    }
+    this.id = parts.id;
+    this.#logger = options.logger === false ? SILENT : (options.logger ?? parts.logger);
+    this.#concurrency = options.concurrency ?? 10;
+    this.#drain = options.drain ?? 25_000;
+    this.#untilEmpty = options.untilEmpty ?? false;
+    this.#signals = options.signals ?? true;
+    this.#exchange = new Exchange({
+      transport: parts.transport,
+      heartbeats: parts.heartbeats,
+      logger: this.#logger,
+      worker: parts.id,
+      queues,
+      concurrency: this.#concurrency,
+      ttl: options.ttl ?? TTL_MS,
+      untilEmpty: this.#untilEmpty,
+      begin: (run) => this.#begin(run),
+    });
+    for (const task of tasks) {
+      if (task.batch) this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
+    }
+    parts.heartbeats.start();
+    this.done = this.#live(queues, ready);
+    // It is also thrown to whoever waits; a worker that nobody waits for logs it.
+    this.done.catch((error) => this.#logger.error(`the worker ends: ${error instanceof Error ? error.message : error}`));
+  }
+
+  /**
+   * Takes no more jobs, and lets those that run end within `drain`. What still runs then is told to stop
+   * and given back. A second call tells it at once. Fulfilled when the worker has ended.
+   */
+  stop(): Promise<void> {
+    this.#stops++;
+    this.#wake?.();
+    return this.done;
+  }
+
+  /** @internal */
+  stopBySignal(): void {
+    this.#bySignal = true;
+    this.#stops++;
+    this.#wake?.();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  async #live(queues: readonly string[], ready: () => Promise<void>): Promise<void> {
+    if (this.#signals) listen(this);
+    this.#logger.info(`takes jobs of ${queues.join(", ")}, ${this.#concurrency} at once`);
+    let syncFault: unknown;
+    void ready().catch((error) => {
+      syncFault = error;
+      this.#wake?.();
+    });
+    this.#exchange.start();
+    try {
+      await this.#until(() => this.#stops > 0 || syncFault !== undefined || this.#isDone());
+      await this.#end();
+    } finally {
+      this.#exchange.close();
+      if (this.#signals) unlisten(this);
+    }
+    const fault = this.#exchange.fault ?? syncFault;
+    if (fault !== undefined) throw fault;
+  }
+
+  #isDone(): boolean {
+    if (this.#exchange.fault) return true;
+    return this.#untilEmpty && this.#exchange.foundNothing && this.#exchange.idle;
+  }
+
+  async #until(met: () => boolean, ms = Number.POSITIVE_INFINITY): Promise<boolean> {
+    const end = now() + ms;
+    while (!met()) {
+      const left = end - now();
+      if (left <= 0) return false;
+      this.#look();
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(left, LOOK_MS));
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.#wake = undefined;
+    }
+    return true;
+  }
+
+  async #end(): Promise<void> {
+    const draining = this.#exchange.drain().catch((error) => this.#logger.error(`the drain failed: ${describe(error)}`));
+    for (const batches of this.#batches.values()) batches.flush();
+    const idle = () => this.#exchange.idle;
+    if (this.#runs.size > 0) this.#logger.info(`drains: ${this.#runs.size} jobs still run`);
+    await this.#until(() => idle() || this.#stops > 1, this.#drain);
+    if (!idle()) {
+      for (const run of this.#runs) run.stop("draining");
+      if (!(await this.#until(idle, GRACE_MS))) await this.#stuck();
+    }
+    // What the last waiting call was granted is given back, too.
+    await draining;
+    if (!(await this.#until(() => this.#exchange.settled, GRACE_MS))) {
+      this.#logger.error("ends with outcomes that the server did not answer; their jobs may run again");
+    }
+  }
+
+  /** Handlers do not stop. Their code goes on, and nothing can end it from here but the end of the process. */
+  async #stuck(): Promise<void> {
+    const stuck = [...this.#runs];
+    if (stuck.length === 0) return;
+    const jobs = stuck.slice(0, 5).map((run) => run.job.id);
+    const named = `${stuck.length} ${stuck.length === 1 ? "handler does" : "handlers do"} not stop at ctx.signal (${jobs.join(", ")})`;
+    if (!this.#bySignal) {
+      // Given back, the jobs could run twice at once: here and elsewhere.
+      this.#logger.warn(`${named}; the worker keeps their leases and ends after them`);
+      await this.#until(() => this.#exchange.idle);
+      return;
+    }
+    for (const run of stuck) {
+      run.ended = true;
+      this.#exchange.giveUp(run);
+    }
+    await this.#until(() => this.#exchange.settled, GRACE_MS);
+    this.#logger.error(`${named}; their jobs are given back, and the process ends at once, so that none runs twice`);
+    // The line may be on its way to a pipe.
+    await sleep(20);
+    process.exit(1);
+  }
+
+  #look(): void {
+    this.#exchange.reach.look();
+    const moment = now();
+    for (const run of this.#runs) {
+      if (run.stopping === undefined || moment - run.stoppedAt < IGNORES_MS) continue;
+      run.stoppedAt = Number.POSITIVE_INFINITY;
+      this.#logger.warn(`job ${run.job.id}: its handler still runs ${durationText(IGNORES_MS)} after it was told to stop (${run.stopping}); give ctx.signal to what it awaits`);
+    }
+  }
+
+  #begin(run: Run): void {
+    this.#runs.add(run);
+    run.began = now();
+    const task = this.#handlers.find(run.job.queue, run.job.kind);
+    // It waited for its slot, and was lost or cancelled meanwhile.
+    if (run.stopping !== undefined) return this.#finish(run, run.stopping === "lost" ? null : this.#unbegun(run.stopping));
+    const batches = task && this.#batches.get(task);
+    if (batches) {
+      void batches.add(run);
+      return;
+    }
+    if (!task) return this.#finish(run, noHandler(run));
+    perform(task, run).then(
+      (written) => this.#finish(run, written),
+      (error) => this.#finish(run, failure(`its outcome cannot be written: ${describe(error)}`)),
+    );
+  }
+
+  #unbegun(stopping: Stopping): Written {
+    return stopping === "timed_out" ? failure("timeout") : { outcome: "released", error: undefined, rest: "", quiet: true };
+  }
+
+  #finish(run: Run, written: Written | null): void {
+    if (run.ended) return;
+    run.ended = true;
+    this.#runs.delete(run);
+    const settled = this.#toSettle(run, written);
+    this.#log(run, settled);
+    this.#exchange.finish(run, settled, now() - run.began);
+    if (this.#runs.size === 0) this.#wake?.();
+  }
+
+  /** What to settle; null for nothing: what a run found whose lease is lost no longer counts. */
+  #toSettle(run: Run, written: Written | null): Written | null {
+    const held = run.held;
+    if (!written || !held?.settling()) return null;
+    // A report that came after the last heartbeat goes with the settle.
+    return held.unsent === undefined ? written : { ...written, rest: `${written.rest},"progress":${held.unsent}` };
+  }
+
+  #log(run: Run, written: Written | null): void {
+    let outcome: string = written?.outcome ?? "lease_lost";
+    if (outcome === "released" && run.stopping === "cancelled") outcome = "cancelled";
+    const isBad = outcome === "failed" || outcome === "lease_lost";
+    if (!isBad && (this.#logger === SILENT || (this.#logger === TO_STDERR && !process.env["TENURE_LOG"]))) return;
+    const { job } = run;
+    const took = ((now() - run.began) / 1000).toFixed(3);
+    let why = written?.error ? `: ${written.error.split("\n", 1)[0]}` : "";
+    if (!written) why = `: the lease was lost after ${took} s${run.stopping === "lost" ? "" : " (the event loop was blocked, or the process stopped)"}; its outcome is not settled, and the job may run elsewhere`;
+    const line = `job ${job.id} ${job.queue} ${job.kind || "-"} attempt ${job.attempt} ${outcome} in ${took} s${why}`;
+    if (isBad) this.#logger.warn(line);
+    else this.#logger.info(line);
+  }
+}
