@@ -86,7 +86,7 @@ export class TenureError extends Error {
   }
 
   override get name(): string {
-    return this.constructor.name;
+    return NAMES.get(this.constructor) ?? "TenureError";
   }
 
   /** Whether the same call may be carried out when it is made again later. */
@@ -142,6 +142,27 @@ export class SchemaMismatch extends TenureError {
     this.issues = issues;
   }
 }
+
+// Said once: a minifier shortens the names of classes.
+const NAMES = new Map<unknown, string>(
+  Object.entries({
+    Unreachable,
+    OutcomeUnknown,
+    UnexpectedAnswer,
+    NotPermitted,
+    NotFound,
+    Conflict,
+    Invalid,
+    Busy,
+    WrongOption,
+    NotJson,
+    NotGranted,
+    NotFinished,
+    JobFailed,
+    JobCancelled,
+    SchemaMismatch,
+  }).map(([name, kind]) => [kind, name]),
+);
 
 /** The error of an answer with a status from 400 on. */
 export function fromProblem(status: number, body: unknown, retryAfter?: number): TenureError {

@@ -13,7 +13,7 @@ export interface OutcomeFields {
 /** An error by which a handler decides how its run ends. Every other error is a failed run. */
 export abstract class Outcome extends Error {
   override get name(): string {
-    return this.constructor.name;
+    return NAMES.get(this.constructor) ?? "Error";
   }
 
   /** @internal */
@@ -93,7 +93,7 @@ export class RetryIn extends Outcome {
 /** Why a handler, or the holder of a lease, is to stop: the reason of its `signal`. */
 export class Stopped extends Error {
   override get name(): string {
-    return this.constructor.name;
+    return NAMES.get(this.constructor) ?? "Error";
   }
 }
 
@@ -105,3 +105,8 @@ export class Cancelled extends Stopped {}
 export class TimedOut extends Stopped {}
 /** The worker ends and gives the job back. */
 export class Draining extends Stopped {}
+
+// Said once: a minifier shortens the names of classes.
+const NAMES = new Map<unknown, string>(
+  Object.entries({ Final, Snooze, Released, RetryIn, LeaseLost, Cancelled, TimedOut, Draining }).map(([name, kind]) => [kind, name]),
+);

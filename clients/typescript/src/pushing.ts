@@ -9,8 +9,6 @@ import type { Transport } from "./transport.js";
 /** The most jobs of one call, and about the most bytes of them. */
 const PORTION = 1000;
 const PORTION_BYTES = 1024 * 1024;
-/** Calls under way at once: while one is answered, the next one is written. */
-const CALLS = 2;
 
 /** What the server answers to the push of one job. */
 export interface PushAnswer {
@@ -50,14 +48,14 @@ export async function pushLines(transport: Transport, jobs: readonly WrittenJob[
 }
 
 /**
- * Pushes single jobs. Those that are pushed while calls are under way go together in the next call,
- * each with an answer of its own: many pushes at once cost a call for all of them.
+ * Pushes single jobs, in the order in which they came. Those that are pushed while a call is under way go
+ * together in the next call, each with an answer of its own: many pushes at once cost a call for all of them.
  */
 export class Pusher {
   #transport: Transport;
   #logger: Logger;
   #waiting: Line[] = [];
-  #calls = 0;
+  #calling = false;
   #scheduled = false;
   #backoff: Backoff | undefined;
   #warned = new Set<string>();
@@ -93,12 +91,12 @@ export class Pusher {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#calls >= CALLS) return;
+    if (this.#scheduled || this.#calling) return;
     this.#scheduled = true;
     // Pushes of one turn of the event loop go together.
     setImmediate(() => {
       this.#scheduled = false;
-      while (this.#waiting.length > 0 && this.#calls < CALLS) void this.#call(this.#take());
+      if (this.#waiting.length > 0) void this.#call(this.#take());
     });
   }
 
@@ -113,7 +111,7 @@ export class Pusher {
   }
 
   async #call(lines: Line[]): Promise<void> {
-    this.#calls++;
+    this.#calling = true;
     const again: Line[] = [];
     try {
       if (lines.length === 1) {
@@ -130,7 +128,7 @@ export class Pusher {
     } catch (error) {
       for (const line of lines) line.reject(error);
     } finally {
-      this.#calls--;
+      this.#calling = false;
     }
     if (again.length > 0) {
       this.#backoff ??= new Backoff();
@@ -188,7 +186,7 @@ export async function pushMany(
   options: PushManyOptions,
 ): Promise<PushedMany> {
   const total: PushedMany = { count: 0, duplicates: 0 };
-  const calls = new Set<Promise<void>>();
+  let call = Promise.resolve();
   let fault: unknown;
   let failed = false;
   let portion: WrittenJob[] = [];
@@ -205,10 +203,9 @@ export async function pushMany(
     portion = [];
     bytes = 0;
     start += jobs.length;
-    while (calls.size >= CALLS) await Promise.race(calls);
-    const call = sendPortion(transport, jobs, first, total, options, fail).catch(fail);
-    calls.add(call);
-    void call.then(() => calls.delete(call));
+    // One call at a time keeps the order of the jobs; the next portion is read meanwhile.
+    await call;
+    call = sendPortion(transport, jobs, first, total, options, fail).catch(fail);
   };
   for await (const job of source) {
     if (failed) break;
@@ -217,8 +214,9 @@ export async function pushMany(
     bytes += job.json.length;
     if (portion.length >= PORTION || bytes >= PORTION_BYTES) await flush();
   }
+  await call;
   if (!failed && portion.length > 0) await flush();
-  await Promise.all(calls);
+  await call;
   if (failed) throw fault;
   return total;
 }

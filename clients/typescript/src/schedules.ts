@@ -184,9 +184,12 @@ export class Schedules {
     return new Job(this.#transport, made.id, { duplicate: false, replaced: false });
   }
 
-  /** The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. */
-  async preview(timing: Timing & { count?: number }, options?: Abortable): Promise<Date[]> {
-    const known = shape({ cron: as.text, every: as.duration, zone: as.text, startsAt: as.moment, endsAt: as.moment, count: as.whole(1, 100) });
+  /**
+   * The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. An interval without
+   * `startsAt` needs the `id` of the schedule, which decides its phase.
+   */
+  async preview(timing: Timing & { id?: string; count?: number }, options?: Abortable): Promise<Date[]> {
+    const known = shape({ cron: as.text, every: as.duration, zone: as.text, startsAt: as.moment, endsAt: as.moment, count: as.whole(1, 100), id: as.text });
     const body = JSON.stringify(readOptions(timing, known, "preview"));
     const path = "schedules/preview";
     const found = await this.#transport.json<{ next: string[] }>({ method: "POST", path, body, ...signalOf(options, "preview") });
@@ -205,7 +208,12 @@ export class Schedules {
       if (written["id"] === undefined) throw new WrongOption("wrong_option", 'a schedule of schedules.sync has no "id"');
       return written;
     });
-    const body = JSON.stringify(read);
+    return this.putSet(owner, read, query, signal);
+  }
+
+  /** Sends a set whose items are read already. @internal */
+  putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
+    const body = JSON.stringify(items);
     return this.#transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
   }
 }

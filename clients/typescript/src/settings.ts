@@ -107,7 +107,7 @@ export function readSettings(options: ClientOptions | undefined): Settings {
     ca: pem(given("ca", "TENURE_CA"), "ca"),
     cert,
     key,
-    secret: token !== undefined || file !== undefined,
+    secret: (token !== undefined && token !== "") || file !== undefined,
     token: new TokenSource(token, file),
     fetch: read["fetch"] as typeof fetch | undefined,
     owner: read["owner"] as string | undefined,

@@ -2,7 +2,7 @@ import { sleep } from "./backoff.js";
 import { TenureError, WrongOption } from "./errors.js";
 import type { Logger } from "./log.js";
 import { as, readOptions, type Shape, shape } from "./options.js";
-import { type ScheduleItem, type Schedules, TIMING, type Timing } from "./schedules.js";
+import { type Schedules, TIMING, type Timing } from "./schedules.js";
 import type { Task } from "./task.js";
 
 const PAUSE_MS = 2000;
@@ -16,7 +16,7 @@ export interface ScheduleEntry<In> extends Omit<Timing, "cron" | "every"> {
 }
 
 const ENTRY: Shape = shape({ ...TIMING, payload: as.any, id: as.text });
-const WHEN: Shape = shape({ cron: as.text, every: as.duration });
+const WHEN: Shape = shape(TIMING);
 
 /** The schedules that a client states. */
 export class Timetable {
@@ -56,13 +56,13 @@ export class Timetable {
   async sync(options: { force?: boolean } = {}): Promise<void> {
     readOptions(options, shape({ force: as.flag }), "syncSchedules");
     if (this.#stated.size === 0 && !options.force) return;
-    const items: ScheduleItem[] = [];
+    const items: object[] = [];
     for (const [id, { task, payload, timing }] of this.#stated) {
-      items.push({ id, ...timing, job: await task.scheduledJob(payload) });
+      items.push({ id, ...readOptions(timing, WHEN, "schedule"), job: await task.scheduledJob(payload) });
     }
     for (;;) {
       try {
-        const changed = await this.#schedules.sync(this.#owner as string, items, options);
+        const changed = await this.#schedules.putSet(this.#owner as string, items, options);
         const { added, updated, deleted } = changed;
         if (added + updated + deleted > 0) {
           this.#logger.info(`schedules of "${this.#owner}": ${added} added, ${updated} updated, ${deleted} deleted`);

@@ -125,7 +125,7 @@ export class Heartbeats {
       this.#thread = undefined;
       if (this.#held.size === 0) return;
       this.start();
-      this.#post({ hold: [...this.#held.values()].map((each) => each.hold) });
+      this.#post({ hold: JSON.stringify([...this.#held.values()].map((each) => each.hold)) });
     });
     if (typeof token === "object") void this.#sendToken(token);
   }
@@ -214,7 +214,8 @@ export class Heartbeats {
 
   #flush(): void {
     if (this.#new.length === 0) return;
-    this.#post({ hold: this.#new });
+    // Cloning a text costs a small part of what cloning as many objects does.
+    this.#post({ hold: JSON.stringify(this.#new) });
     this.#new = [];
   }
 

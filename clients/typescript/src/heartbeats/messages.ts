@@ -1,6 +1,6 @@
 import type { Incoming, Outgoing } from "../sender.js";
 import type { Plain } from "../settings.js";
-import type { Hold, StopReason } from "./holdings.js";
+import type { StopReason } from "./holdings.js";
 
 /** What the heartbeat thread is started with. */
 export interface Start {
@@ -15,7 +15,8 @@ export interface Start {
 
 /** From the main thread to the heartbeat thread. */
 export type ToThread =
-  | { readonly hold: readonly Hold[] }
+  /** JSON of `Hold[]`. */
+  | { readonly hold: string }
   | { readonly progress: string; readonly slot: number; readonly generation: number }
   | { readonly token: string | undefined }
   | { readonly heard: number; readonly generation: number }

@@ -8,7 +8,7 @@ import { ConnectionLost, HttpSender, type Incoming, type Outgoing, type Sender }
 import { TokenSource } from "../settings.js";
 import { oneLine } from "../text.js";
 import { Transport } from "../transport.js";
-import { type Extended, type Held, Holdings, type Stop } from "./holdings.js";
+import { type Extended, type Held, type Hold, Holdings, type Stop } from "./holdings.js";
 import type { FromThread, Start, ToThread } from "./messages.js";
 import { Words } from "./words.js";
 
@@ -69,7 +69,7 @@ let timerAt = Number.POSITIVE_INFINITY;
 
 port.on("message", (message: ToThread) => {
   if ("hold" in message) {
-    for (const hold of message.hold) holdings.add(hold);
+    for (const hold of JSON.parse(message.hold) as Hold[]) holdings.add(hold);
     schedule();
   } else if ("progress" in message) {
     holdings.report(message.slot, message.generation, message.progress);
