@@ -117,7 +117,6 @@ export class Heartbeats {
     // Loaders and inspectors of the program are not for this thread.
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: start, execArgv: [] });
     this.#thread = thread;
-    thread.unref();
     thread.on("message", (message: FromThread) => this.#take(message));
     thread.on("error", (error) => this.#logger.error(`the heartbeat thread failed, and another one is started: ${error}`));
     thread.on("exit", () => {
@@ -127,6 +126,8 @@ export class Heartbeats {
       this.start();
       this.#post({ hold: JSON.stringify([...this.#held.values()].map((each) => each.hold)) });
     });
+    // After the listeners: a listener that is added later keeps the program from ending.
+    thread.unref();
     if (typeof token === "object") void this.#sendToken(token);
   }
 

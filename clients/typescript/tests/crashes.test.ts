@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Job } from "tenure";
+import { Program, Server } from "./servers.js";
+import { until, within } from "./waiting.js";
+
+const server = await Server.start();
+const envOf = (t: { namespace: string }, more: Record<string, string> = {}) => ({ TENURE_URL: server.url, TENURE_NAMESPACE: t.namespace, ...more });
+
+test("the job of a worker that is killed is given to another", async () => {
+  const t = server.client();
+  const job = await t.push("waits", null, { kind: "waits" });
+  const first = new Program("worker", envOf(t));
+  await first.noted("begin");
+  first.process.kill("SIGKILL");
+  const second = new Program("worker", envOf(t), first.journal);
+  await second.noted("begin", 2);
+  writeFileSync(`${first.journal}.go`, "");
+  assert.equal(await within(job.result()), second.process.pid);
+  assert.equal((await job.get()).attempt, 1);
+});
+
+test("a worker that is stopped loses its lease, and settles nothing when it goes on", async () => {
+  const t = server.client();
+  const job = await t.push("waits", null, { kind: "waits" });
+  const first = new Program("worker", envOf(t));
+  await first.noted("begin");
+  first.process.kill("SIGSTOP");
+  const second = new Program("worker", envOf(t), first.journal);
+  await second.noted("begin", 2);
+  writeFileSync(`${first.journal}.go`, "");
+  assert.equal(await within(job.result()), second.process.pid);
+  first.process.kill("SIGCONT");
+  await until(() => first.log.includes("lease_lost"), 5000, () => first.log);
+  assert.ok(!first.log.includes("no longer counts"), first.log);
+  assert.equal(await job.result(), second.process.pid);
+});
+
+test("SIGTERM drains: what runs ends, and nothing else begins", async () => {
+  const t = server.client();
+  const job = await t.push("waits", null, { kind: "waits" });
+  const worker = new Program("worker", envOf(t));
+  await worker.noted("begin");
+  worker.process.kill("SIGTERM");
+  await until(async () => (await t.stats()).jobs["running"] === 1);
+  const later = await t.push("waits", null, { kind: "waits" });
+  await sleep(300);
+  writeFileSync(`${worker.journal}.go`, "");
+  assert.equal(await worker.ended(), 0);
+  assert.equal(await job.result(), worker.process.pid);
+  assert.equal((await later.get()).state, "ready");
+  assert.equal(worker.notes("drained").length, 1);
+});
+
+test("a second SIGTERM stops what runs, and gives it back", async () => {
+  const t = server.client();
+  const job = await t.push("listens", null, { kind: "listens" });
+  const worker = new Program("worker", envOf(t));
+  await worker.noted("begin");
+  worker.process.kill("SIGTERM");
+  await sleep(300);
+  assert.equal(worker.notes("stopped").length, 0);
+  worker.process.kill("SIGTERM");
+  assert.equal((await worker.noted("stopped"))[0]?.[1], "Draining");
+  assert.equal(await worker.ended(5000), 0);
+  const { state, attempt } = await job.get();
+  assert.deepEqual([state, attempt], ["ready", 0]);
+});
+
+test("a handler that ignores its signal is given back at a second SIGTERM, and its process ends", async () => {
+  const t = server.client();
+  const job = await t.push("waits", null, { kind: "waits" });
+  const worker = new Program("worker", envOf(t));
+  await worker.noted("begin");
+  worker.process.kill("SIGTERM");
+  await sleep(100);
+  worker.process.kill("SIGTERM");
+  assert.equal(await worker.ended(10_000), 1);
+  assert.match(worker.log, /1 handler does not stop at ctx.signal \(job_\w+\); their jobs are given back, and the process ends at once/);
+  assert.equal((await job.get()).state, "ready");
+});
+
+test("a killed and restarted server under load loses nothing that it answered", async () => {
+  const own = await Server.start("file:");
+  const t = own.client({ retryFor: "60s" });
+  const env = { TENURE_URL: own.url, TENURE_NAMESPACE: t.namespace, TTL: "3s", CONCURRENCY: "20" };
+  const first = new Program("worker", env);
+  const workers = [first, new Program("worker", env, first.journal)];
+  await first.noted("ready", 2);
+  // The witness: which pushes were answered.
+  const answered: Job[] = [];
+  let over = false;
+  const pushers = Array.from({ length: 8 }, async (_, n) => {
+    for (let k = 0; !over; k++) answered.push(await t.push("counts", n * 1_000_000 + k, { kind: "counts" }));
+  });
+  for (let kill = 0; kill < 3; kill++) {
+    const before = answered.length;
+    await until(() => answered.length > before + 300, 20_000);
+    await own.kill();
+    if (kill === 1) workers[1]?.process.kill("SIGKILL");
+    await sleep(200);
+    await own.start();
+  }
+  over = true;
+  await within(Promise.all(pushers), 60_000);
+  await until(async () => Number((await t.stats()).jobs["succeeded"] ?? 0) >= answered.length, 60_000, () => first.log);
+  const counts = (await t.stats()).jobs;
+  assert.equal(counts["succeeded"], answered.length);
+  assert.equal(new Set(answered.map((job) => job.id)).size, answered.length);
+  // Each ran at least once; twice only what a killed server or worker had under way.
+  const ran = new Map<string, number>();
+  for (const [, n] of first.notes("ran")) ran.set(n as string, (ran.get(n as string) ?? 0) + 1);
+  assert.equal(ran.size, answered.length);
+  const twice = [...ran.values()].filter((count) => count > 1).length;
+  assert.ok(twice <= 3 * 40, `${twice} of ${ran.size} ran twice`);
+  assert.equal((await t.audit()).ok, true);
+  appendFileSync(first.journal, "");
+  workers[0]?.process.kill("SIGTERM");
+  assert.equal(await first.ended(), 0);
+});

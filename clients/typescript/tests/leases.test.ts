@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LeaseLost, NotGranted } from "tenure";
+import { Server } from "./servers.js";
+import { all, until, within } from "./waiting.js";
+
+const server = await Server.start();
+
+test("a lock is held for longer than its ttl, and given back at the end of its block", async () => {
+  const t = server.client();
+  let fence = 0;
+  {
+    await using lock = await t.lock("deploy", { ttl: "1s" });
+    fence = lock.fence;
+    await sleep(1800);
+    assert.equal(lock.signal.aborted || lock.lost, false);
+    await assert.rejects(t.lock("deploy", { wait: "100ms" }), (error: NotGranted) => {
+      assert.ok(error instanceof NotGranted);
+      assert.match(error.message, new RegExp(`^could not get lock "deploy" within 100ms; held by [\\w.-]+:${process.pid} \\[not_granted\\]; wait for longer, or look at the holders$`));
+      return true;
+    });
+  }
+  assert.equal((await all(t.leases())).length, 0);
+  const next = await t.lock("deploy", { wait: 0 });
+  assert.ok(next.fence > fence);
+  await next.release();
+  await next.release();
+});
+
+test("callers of a lock get it one after the other, across slices of their wait", async () => {
+  const t = server.client();
+  const order: number[] = [];
+  const first = await t.lock("l", { ttl: "1s" });
+  const waiting = [1, 2, 3].map(async (n) => {
+    await sleep(n * 50);
+    await using _lock = await t.lock("l", { ttl: "1s" });
+    order.push(n);
+  });
+  await sleep(800);
+  await first.release();
+  await within(Promise.all(waiting));
+  assert.deepEqual(order, [1, 2, 3]);
+});
+
+test("a lease holds permits and resources with their data", async () => {
+  const t = server.client();
+  await t.pools.sync("accounts", [{ id: "ann", data: { password: "secret" } }]);
+  await t.limits.set("site:*", { concurrency: 1 });
+  await using lease = await t.lease(["pool:accounts", "limit:site:a"], { wait: "1s" });
+  assert.deepEqual(lease.resource<{ password: string }>("accounts").data, { password: "secret" });
+  assert.deepEqual(lease.limits, ["site:a"]);
+  assert.throws(() => lease.resource("none"), /the pool "none" is none of those that are held/);
+  await assert.rejects(t.lease({ needs: ["pool:accounts"] }, { wait: 0 }), NotGranted);
+});
+
+test("a lock that is taken away aborts its signal, and its release does nothing", async () => {
+  const t = server.client();
+  const lock = await t.lock("l", { ttl: "1s" });
+  await t.endLease(lock.id);
+  await until(() => lock.signal.aborted);
+  assert.ok(lock.signal.reason instanceof LeaseLost && lock.lost);
+  assert.equal(lock.signal.reason.message, 'lock "l" is lost: the lease could not be extended in time, or was taken back');
+  await lock.release();
+});
+
+test("an aborted wait leaves the line, and gives back what it was granted meanwhile", async () => {
+  const t = server.client();
+  const lock = await t.lock("l");
+  const stop = new AbortController();
+  const waiting = t.lock("l", { signal: stop.signal });
+  await until(async () => (await t.limits.get("lock:l")).waiting === 1);
+  stop.abort(new Error("enough"));
+  await assert.rejects(within(waiting), /enough/);
+  await until(async () => (await t.limits.get("lock:l")).waiting === 0);
+  await lock.release();
+  await until(async () => (await t.limits.get("lock:l")).in_use === 0);
+  await (await t.lock("l", { wait: 0 })).release();
+});
+
+test("a lock whose ttl is out of range is refused before a call", async () => {
+  const t = server.client();
+  await assert.rejects(t.lock("l", { ttl: "500ms" }), /^WrongOption: ttl of lock is 500ms; it must be from 1s to 1h \[wrong_option\]$/);
+});
