@@ -141,7 +141,9 @@ const made = generate(await readDocument());
 if (options.check) {
   const there = await readFile(out, "utf8").catch(() => "");
   if (there !== made) {
-    console.error(`${out} is not what the server's /openapi.json says; make it anew: node scripts/generate-types.mjs URL`);
+    console.error(
+      `${out} is not what the server's /openapi.json says; make it anew: node scripts/generate-types.mjs URL`,
+    );
     process.exit(1);
   }
 } else {

@@ -109,7 +109,8 @@ export function readStore(text: string): StoreAddress | undefined {
   const listed = authority.slice(at + 1);
   const isList = scheme === "redis-sentinel" || scheme === "redis-cluster";
   const hosts = listed.split(",").map((one) => hostAndPort(one, scheme === "redis-sentinel" ? 26_379 : 6379));
-  if (hosts.length > 1 && !isList) refuse(`the address of a Redis is ${scheme}://HOST:PORT; it stands alone, in no list`);
+  if (hosts.length > 1 && !isList)
+    refuse(`the address of a Redis is ${scheme}://HOST:PORT; it stands alone, in no list`);
   const below = path.split("/").filter((part) => part !== "");
   const master = scheme === "redis-sentinel" ? decodeURIComponent(below.shift() ?? "") : undefined;
   if (master === "") refuse("the address of sentinels names no master; write /MASTER after them");

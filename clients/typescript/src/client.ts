@@ -5,8 +5,8 @@ import type {
   DoneMany,
   FailureGroup,
   JobFilter,
-  JobState,
   Job as JobRecord,
+  JobState,
   LeaseSummary,
   NewJob,
   PushedJob,
@@ -17,7 +17,7 @@ import type {
 import { Heartbeats } from "./heartbeats/heartbeats.js";
 import { workerId } from "./ids.js";
 import { type Abortable, Job, signalOf } from "./job.js";
-import { JOB, type JobOptions, type JobSpec, readSpec, writeJob, type WrittenJob } from "./job-fields.js";
+import { JOB, type JobOptions, type JobSpec, readSpec, type WrittenJob, writeJob } from "./job-fields.js";
 import { acquire, type Lease, type LeaseOptions } from "./leasing.js";
 import { listOf } from "./lists.js";
 import type { Need } from "./needs.js";
@@ -146,7 +146,9 @@ export class Tenure implements AsyncDisposable {
       minimal: true,
       ...signalOf(options, "pushAll"),
     });
-    return pushed.map((each) => new Job(this.#transport, each.id, { duplicate: each.duplicate, replaced: each.replaced ?? false }));
+    return pushed.map(
+      (each) => new Job(this.#transport, each.id, { duplicate: each.duplicate, replaced: each.replaced ?? false }),
+    );
   }
 
   /**
@@ -195,7 +197,12 @@ export class Tenure implements AsyncDisposable {
     let cursor: string | null | undefined;
     do {
       const body = JSON.stringify(cursor ? { ...filter, cursor } : filter);
-      const answer: DoneMany = await this.#transport.json({ method: "POST", path: `jobs/${verb}`, body, ...signalOf(options, verb) });
+      const answer: DoneMany = await this.#transport.json({
+        method: "POST",
+        path: `jobs/${verb}`,
+        body,
+        ...signalOf(options, verb),
+      });
       done += answer.done;
       cursor = answer.next;
     } while (cursor);
@@ -203,10 +210,17 @@ export class Tenure implements AsyncDisposable {
   }
 
   /** Failed jobs counted by their errors, the most frequent first. */
-  async failures(query: { queue?: string; kind?: string; finishedAfter?: Date | string } & Abortable = {}): Promise<FailureGroup[]> {
+  async failures(
+    query: { queue?: string; kind?: string; finishedAfter?: Date | string } & Abortable = {},
+  ): Promise<FailureGroup[]> {
     const known = shape({ queue: as.text, kind: as.text, finishedAfter: as.moment, signal: as.signal });
     const { signal, ...read } = readOptions(query, known, "failures") as Record<string, unknown> & Abortable;
-    const found = await this.#transport.json<{ items: FailureGroup[] }>({ method: "GET", path: "failures", query: read, signal });
+    const found = await this.#transport.json<{ items: FailureGroup[] }>({
+      method: "GET",
+      path: "failures",
+      query: read,
+      signal,
+    });
     return found.items;
   }
 
@@ -227,13 +241,19 @@ export class Tenure implements AsyncDisposable {
   /** Makes a kind of job with a schema: its payload is checked at the push and at the run. */
   task<In, Out, RIn, ROut = RIn>(
     name: string,
-    options: TaskOptions<In, Out, RIn, ROut> & { schema: NonNullable<TaskOptions<In, Out, RIn, ROut>["schema"]>; batch?: undefined },
+    options: TaskOptions<In, Out, RIn, ROut> & {
+      schema: NonNullable<TaskOptions<In, Out, RIn, ROut>["schema"]>;
+      batch?: undefined;
+    },
     handler: Handler<Out, RIn>,
   ): Task<In, ROut>;
   /** Makes a kind of job with a schema, whose handler takes several jobs at once. */
   task<In, Out, RIn, ROut = RIn>(
     name: string,
-    options: TaskOptions<In, Out, RIn, ROut> & { schema: NonNullable<TaskOptions<In, Out, RIn, ROut>["schema"]>; batch: BatchOptions },
+    options: TaskOptions<In, Out, RIn, ROut> & {
+      schema: NonNullable<TaskOptions<In, Out, RIn, ROut>["schema"]>;
+      batch: BatchOptions;
+    },
     handler: BatchHandler<Out, RIn>,
   ): Task<In, ROut>;
   /** Makes a kind of job without a schema: its payload is what the handler says it takes, unchecked. */
@@ -248,13 +268,16 @@ export class Tenure implements AsyncDisposable {
     options: TaskOptions<P, P, R, ROut> & { schema?: undefined; batch: BatchOptions },
     handler: BatchHandler<P, R>,
   ): Task<P, ROut>;
-  task(name: string, options: object, handler: Handler<never, unknown> | BatchHandler<never, unknown>): Task<never, unknown> {
+  task(
+    name: string,
+    options: object,
+    handler: Handler<never, unknown> | BatchHandler<never, unknown>,
+  ): Task<never, unknown> {
     return new Task(this.#transport, this.#pusher, name, options, handler);
   }
 
   /** Starts a worker that runs the handlers of tasks, until it is stopped or a signal ends it. */
-  // biome-ignore lint/suspicious/noExplicitAny: tasks of different payloads stand in one array.
-  work(tasks: readonly Task<any, any>[], options?: WorkerOptions): Worker {
+  work(tasks: readonly Task<never, unknown>[], options?: WorkerOptions): Worker {
     const read = readWorkerOptions(options);
     const parts = {
       transport: this.#transport,
@@ -274,7 +297,11 @@ export class Tenure implements AsyncDisposable {
    * @param timing a cron expression, or `{ every }`.
    * @throws `WrongOption` if the client has no `owner`, or two schedules have one id.
    */
-  schedule<In>(task: Task<In, unknown>, timing: string | Pick<Timing, "every" | "cron">, options?: ScheduleEntry<In>): void {
+  schedule<In>(
+    task: Task<In, unknown>,
+    timing: string | Pick<Timing, "every" | "cron">,
+    options?: ScheduleEntry<In>,
+  ): void {
     this.#timetable.add(task as Task<never, unknown>, timing, options as ScheduleEntry<never> | undefined);
   }
 
@@ -312,7 +339,9 @@ export class Tenure implements AsyncDisposable {
   }
 
   /** Live leases, oldest first, without the data of resources. */
-  leases(query?: { queue?: string; limit?: string; pool?: string; worker?: string } & Abortable): AsyncIterable<LeaseSummary> {
+  leases(
+    query?: { queue?: string; limit?: string; pool?: string; worker?: string } & Abortable,
+  ): AsyncIterable<LeaseSummary> {
     const { signal, ...read } = readOptions(query, LEASES, "leases") as Record<string, unknown> & Abortable;
     return listOf(this.#transport, "leases", read, signal);
   }

@@ -1,7 +1,15 @@
 import { type Duration, durationText } from "./durations.js";
-import type { Job as JobRecord, Lease as LeaseRecord, LeasedResource, LimitVerdict, NewJob, Parent, ResourceVerdict } from "./generated.js";
-import { encode } from "./json.js";
+import type {
+  Job as JobRecord,
+  LeasedResource,
+  Lease as LeaseRecord,
+  LimitVerdict,
+  NewJob,
+  Parent,
+  ResourceVerdict,
+} from "./generated.js";
 import { type JobSpec, readSpec, writeJob } from "./job-fields.js";
+import { encode } from "./json.js";
 import { resourceOf } from "./leasing.js";
 import { listOf } from "./lists.js";
 import { as, wrong } from "./options.js";
@@ -135,13 +143,17 @@ export class Context {
   #limit(limit: string): LimitVerdict {
     const name = as.text(limit, "the limit").replace(/^limit:/, "");
     let verdict = this.#limits.get(name);
-    if (!verdict) this.#limits.set(name, (verdict = { limit: name }));
+    if (!verdict) {
+      verdict = { limit: name };
+      this.#limits.set(name, verdict);
+    }
     return verdict;
   }
 
   #judge(resource: LeasedResource | string, verdict: Omit<ResourceVerdict, "pool" | "id">): void {
     const { pool, id } = typeof resource === "string" ? this.resource(resource) : resource;
-    if (typeof id !== "string") wrong("the resource", `must be one of ctx.resources or the name of a pool, not ${shown(resource)}`);
+    if (typeof id !== "string")
+      wrong("the resource", `must be one of ctx.resources or the name of a pool, not ${shown(resource)}`);
     this.#verdicts.set(`${pool}/${id}`, { pool, id, ...verdict });
   }
 

@@ -26,10 +26,14 @@ async function load(): Promise<Ioredis> {
   try {
     return (await import(name)) as Ioredis;
   } catch (refused) {
-    throw new WrongOption("wrong_option", "the package ioredis finds the servers of a store in Redis, and is not installed", {
-      hint: "npm install ioredis, or give the address of a server as url",
-      cause: refused,
-    });
+    throw new WrongOption(
+      "wrong_option",
+      "the package ioredis finds the servers of a store in Redis, and is not installed",
+      {
+        hint: "npm install ioredis, or give the address of a server as url",
+        cause: refused,
+      },
+    );
   }
 }
 

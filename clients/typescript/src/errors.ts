@@ -168,11 +168,15 @@ const NAMES = new Map<unknown, string>(
 export function fromProblem(status: number, body: unknown, retryAfter?: number): TenureError {
   const problem: Partial<Problem> = typeof body === "object" && body !== null ? body : {};
   if (typeof problem.code !== "string") {
-    return new UnexpectedAnswer("unexpected_answer", `the answer has status ${status} and is not one of a Tenure server`, {
-      status,
-      retryAfter,
-      hint: "look at the address, and at what stands between this client and the server",
-    });
+    return new UnexpectedAnswer(
+      "unexpected_answer",
+      `the answer has status ${status} and is not one of a Tenure server`,
+      {
+        status,
+        retryAfter,
+        hint: "look at the address, and at what stands between this client and the server",
+      },
+    );
   }
   const kind = classOf(status, problem.code);
   return new kind(problem.code, problem.detail ?? problem.title ?? problem.code, {

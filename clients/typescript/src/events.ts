@@ -1,5 +1,5 @@
 import { durationText } from "./durations.js";
-import type { Event, EventType, Events, Gap } from "./generated.js";
+import type { Event, Events, EventType, Gap } from "./generated.js";
 import type { Abortable } from "./job.js";
 import { as, readOptions, shape } from "./options.js";
 import type { Transport } from "./transport.js";
@@ -50,8 +50,14 @@ const SHAPE = shape({
 });
 
 /** Reads events as they happen, across lost connections and restarts of the server. */
-export function readEvents(transport: Transport, options: EventOptions | undefined): AsyncGenerator<TenureEvent, void, void> {
-  const { signal, since, ...filter } = readOptions(options, SHAPE, "events") as { signal?: AbortSignal; since?: string };
+export function readEvents(
+  transport: Transport,
+  options: EventOptions | undefined,
+): AsyncGenerator<TenureEvent, void, void> {
+  const { signal, since, ...filter } = readOptions(options, SHAPE, "events") as {
+    signal?: AbortSignal;
+    since?: string;
+  };
   return follow(transport, since, filter, signal);
 }
 

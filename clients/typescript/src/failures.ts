@@ -1,4 +1,4 @@
-import { ERROR_BYTES, bounded } from "./text.js";
+import { bounded, ERROR_BYTES } from "./text.js";
 
 /** Frames of a stack that are kept. */
 const FRAMES = 10;

@@ -1,7 +1,7 @@
-import type { Flow } from "./generated.js";
+import { now } from "./clock.js";
 import { type Duration, durationText } from "./durations.js";
 import { NotFinished } from "./errors.js";
-import { now } from "./clock.js";
+import type { Flow } from "./generated.js";
 import { type Abortable, signalOf } from "./job.js";
 import { listOf } from "./lists.js";
 import { as, readOptions, shape } from "./options.js";
@@ -59,6 +59,10 @@ export class Flows {
 
   /** Cancels all unfinished jobs of a flow. @throws `NotFound` */
   cancel(flow: string, options?: Abortable): Promise<Flow> {
-    return this.#transport.json({ method: "POST", path: `flows/${part(flow)}/cancel`, ...signalOf(options, "flows.cancel") });
+    return this.#transport.json({
+      method: "POST",
+      path: `flows/${part(flow)}/cancel`,
+      ...signalOf(options, "flows.cancel"),
+    });
   }
 }

@@ -32,7 +32,10 @@ export function newId(kind: "job" | "request" | "test"): string {
  * know a process by; it ends at random, so that it is never used again.
  */
 export function workerId(): string {
-  const host = hostname().replace(/[^A-Za-z0-9._-]/g, "").slice(0, 64) || "worker";
+  const host =
+    hostname()
+      .replace(/[^A-Za-z0-9._-]/g, "")
+      .slice(0, 64) || "worker";
   return `${host}:${process.pid}:${random(12)}`;
 }
 

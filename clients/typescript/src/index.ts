@@ -1,4 +1,4 @@
-export { Tenure, type JobQuery } from "./client.js";
+export { type JobQuery, Tenure } from "./client.js";
 export { Context } from "./context.js";
 export type { Duration, DurationUnit, Moment } from "./durations.js";
 export {
@@ -27,11 +27,29 @@ export type { EventGap, EventOptions, TenureEvent } from "./events.js";
 export type { Flows } from "./flows.js";
 export type * as api from "./generated.js";
 export { type Abortable, Job, type JobChanges, type Pushed, type ResultOptions } from "./job.js";
-export type { BackoffOptions, JobOptions, JobSpec, RetryOptions, SharedJobOptions, UniqueOptions } from "./job-fields.js";
+export type {
+  BackoffOptions,
+  JobOptions,
+  JobSpec,
+  RetryOptions,
+  SharedJobOptions,
+  UniqueOptions,
+} from "./job-fields.js";
 export { Lease, type LeaseOptions } from "./leasing.js";
 export type { Logger } from "./log.js";
 export type { LimitNeed, Need, PoolNeed } from "./needs.js";
-export { Cancelled, Draining, Final, LeaseLost, Outcome, Released, RetryIn, Snooze, Stopped, TimedOut } from "./outcomes.js";
+export {
+  Cancelled,
+  Draining,
+  Final,
+  LeaseLost,
+  Outcome,
+  Released,
+  RetryIn,
+  Snooze,
+  Stopped,
+  TimedOut,
+} from "./outcomes.js";
 export type { PushedMany, PushManyOptions } from "./pushing.js";
 export type {
   LimitSettings,
@@ -45,7 +63,14 @@ export type {
   RateOptions,
   Until,
 } from "./scarce.js";
-export type { ScheduledJobOptions, ScheduleItem, ScheduleSettings, Schedules, SyncOptions, Timing } from "./schedules.js";
+export type {
+  ScheduledJobOptions,
+  ScheduleItem,
+  ScheduleSettings,
+  Schedules,
+  SyncOptions,
+  Timing,
+} from "./schedules.js";
 export type { ClientOptions, Token } from "./settings.js";
 export type { InputOf, OutputOf, StandardIssue, StandardResult, StandardSchema } from "./standard-schema.js";
 export type { BatchHandler, BatchItem, BatchOptions, Handler, TaskOptions, TaskPushOptions } from "./task.js";

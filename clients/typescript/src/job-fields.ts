@@ -1,11 +1,11 @@
 import type { Duration, Moment } from "./durations.js";
+import { WrongOption } from "./errors.js";
 import type { AfterEntry, NewJob } from "./generated.js";
 import { newId } from "./ids.js";
 import { encode } from "./json.js";
 import { type Need, needsJson } from "./needs.js";
 import { as, type Reader, readOptions, type Shape, shape } from "./options.js";
 import { shown } from "./text.js";
-import { WrongOption } from "./errors.js";
 
 /** How the waits between attempts grow. */
 export interface BackoffOptions {
@@ -140,7 +140,8 @@ const uniqueJson: Reader = (value, name) => {
 };
 
 const expiryJson: Reader = (value, name) => {
-  const isDuration = typeof value === "number" || (typeof value === "string" && /^(\d+(\.\d+)?(ms|[smhd]))+$/.test(value));
+  const isDuration =
+    typeof value === "number" || (typeof value === "string" && /^(\d+(\.\d+)?(ms|[smhd]))+$/.test(value));
   return isDuration ? new Date(Date.now() + as.ms(value, name)).toISOString() : as.moment(value, name);
 };
 

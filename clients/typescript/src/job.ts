@@ -2,8 +2,8 @@ import { now } from "./clock.js";
 import { type Duration, durationText, type Moment, milliseconds } from "./durations.js";
 import { Conflict, JobCancelled, JobFailed, NotFinished } from "./errors.js";
 import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
-import { encode } from "./json.js";
 import { labelsJson } from "./job-fields.js";
+import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { as, readOptions, shape, unknownOption } from "./options.js";
@@ -107,7 +107,9 @@ export class Job<R = unknown> implements Pushed {
       const found = await this.#await(Math.max(0, Math.min(left, SLICE_MS)), undefined, left, signal);
       if (found.state === "succeeded") return this.#read ? await this.#read(found.result) : (found.result as R);
       if (found.state === "failed") {
-        throw new JobFailed("job_failed", `job ${this.id} failed: ${found.error ?? "no error is known"}`, { job: found.id });
+        throw new JobFailed("job_failed", `job ${this.id} failed: ${found.error ?? "no error is known"}`, {
+          job: found.id,
+        });
       }
       if (found.state === "cancelled") {
         const why = found.error ? `: ${found.error}` : "";
@@ -180,7 +182,8 @@ export class Job<R = unknown> implements Pushed {
 
   /** Changes when the job may run. @throws `Conflict` if it runs or has ended. */
   reschedule(when: { runAt: Moment } | { delay: Duration }, options?: Abortable): Promise<JobRecord> {
-    for (const name in when) if (name !== "runAt" && name !== "delay") unknownOption(name, ["runAt", "delay"], "reschedule");
+    for (const name in when)
+      if (name !== "runAt" && name !== "delay") unknownOption(name, ["runAt", "delay"], "reschedule");
     return this.change(when, options);
   }
 

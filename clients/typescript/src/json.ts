@@ -32,7 +32,7 @@ function check(value: unknown, where: string, depth: number): void {
       if (!Number.isFinite(value)) refuse(where, `${value} is not JSON; use null or text`);
       return;
     case "bigint":
-      return refuse(where, "a bigint is not JSON; use a number below 2^53, or text");
+      refuse(where, "a bigint is not JSON; use a number below 2^53, or text");
     case "object":
       if (value !== null) checkObject(value, where, depth);
       return;

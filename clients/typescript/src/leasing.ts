@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
 import { now } from "./clock.js";
 import { type Duration, durationText } from "./durations.js";
-import { NotGranted } from "./errors.js";
-import type { Granted, Lease as LeaseRecord, LeasedResource, Need as WireNeed, Reason } from "./generated.js";
+import { NotGranted, TenureError } from "./errors.js";
+import type { Granted, LeasedResource, Lease as LeaseRecord, Reason, Need as WireNeed } from "./generated.js";
 import type { Heartbeats, HeldLease } from "./heartbeats/heartbeats.js";
 import type { StopReason } from "./heartbeats/holdings.js";
 import { holderShown, newId } from "./ids.js";
 import type { Abortable } from "./job.js";
-import { type Need, describeNeeds, needsJson } from "./needs.js";
+import { describeNeeds, type Need, needsJson } from "./needs.js";
 import { as, readOptions, shape, wrong } from "./options.js";
 import { LeaseLost } from "./outcomes.js";
 import type { Transport } from "./transport.js";
@@ -86,7 +86,7 @@ export class Lease implements AsyncDisposable {
     return resourceOf<D>(this.resources, pool);
   }
 
-  /** Gives it back. A second time does nothing. */
+  /** Gives it back. A second time does nothing, and so does one whose server is away: the lease then ends within its ttl. */
   release(): Promise<void> {
     this.#over ??= this.#release();
     return this.#over;
@@ -95,7 +95,10 @@ export class Lease implements AsyncDisposable {
   async #release(): Promise<void> {
     try {
       if (!this.#held.settling()) return;
-      await settleReleased(this.#transport, this.id);
+      await settleReleased(this.#transport, this.id, Math.min(this.#transport.retryFor, this.#held.hold.ttl));
+    } catch (fault) {
+      // Without heartbeats it ends by itself, within its ttl.
+      if (!(fault instanceof TenureError) || !fault.retryable) throw fault;
     } finally {
       this.#held.release();
     }
@@ -113,9 +116,9 @@ export function resourceOf<D>(resources: readonly LeasedResource[], pool: string
   return wrong(`the pool "${pool}"`, "is none of those that are held", `put { pool: "${pool}" } into the needs`);
 }
 
-async function settleReleased(transport: Transport, lease: string): Promise<void> {
+async function settleReleased(transport: Transport, lease: string, retryFor = transport.retryFor): Promise<void> {
   const body = JSON.stringify({ settle: [{ lease, outcome: "released" }] });
-  await transport.send({ method: "POST", path: "leases/settle", body });
+  await transport.send({ method: "POST", path: "leases/settle", body, retryFor });
 }
 
 /**
@@ -141,9 +144,18 @@ export async function acquire(
     const stop = new AbortController();
     const name = describeNeeds(asked);
     const onStop = (reason: StopReason) => {
-      if (reason === "lost") stop.abort(new LeaseLost(`${name} is lost: the lease could not be extended in time, or was taken back`));
+      if (reason === "lost")
+        stop.abort(new LeaseLost(`${name} is lost: the lease could not be extended in time, or was taken back`));
     };
-    const toHold = { lease: record.lease, name, ttl, sent, deadline: record.deadline, grantedAt: record.granted_at, onStop };
+    const toHold = {
+      lease: record.lease,
+      name,
+      ttl,
+      sent,
+      deadline: record.deadline,
+      grantedAt: record.granted_at,
+      onStop,
+    };
     const [held] = await heartbeats.hold([toHold]);
     // One that was read too late is lost, and its place in line with it.
     if (held) return new Lease(transport, record, held, stop);
@@ -164,7 +176,14 @@ async function wait(
   for (;;) {
     const slice = Math.max(0, Math.min(until - now(), sliceOf(ttl)));
     const id = newId("request");
-    const asking = { needs, wait: durationText(slice), ttl: durationText(ttl), worker: workerFields(worker), request_id: id, place };
+    const asking = {
+      needs,
+      wait: durationText(slice),
+      ttl: durationText(ttl),
+      worker: workerFields(worker),
+      request_id: id,
+      place,
+    };
     let answer: { leases: Granted[]; reasons?: Reason[] };
     let sent: number;
     try {
@@ -189,9 +208,13 @@ async function wait(
     place ??= id;
     if (now() >= until) {
       const why = (answer.reasons ?? []).slice(0, 3).map(because).join("");
-      throw new NotGranted("not_granted", `could not get ${describeNeeds(needs)} within ${durationText(whole ?? 0)}${why}`, {
-        hint: "wait for longer, or look at the holders",
-      });
+      throw new NotGranted(
+        "not_granted",
+        `could not get ${describeNeeds(needs)} within ${durationText(whole ?? 0)}${why}`,
+        {
+          hint: "wait for longer, or look at the holders",
+        },
+      );
     }
   }
 }

@@ -4,7 +4,12 @@ import type { Call, Transport } from "./transport.js";
 const PAGE = 500;
 
 /** Reads a list page by page, as it is iterated. */
-export async function* listOf<T>(transport: Transport, path: string, query: Call["query"], signal?: AbortSignal): AsyncGenerator<T, void, void> {
+export async function* listOf<T>(
+  transport: Transport,
+  path: string,
+  query: Call["query"],
+  signal?: AbortSignal,
+): AsyncGenerator<T, void, void> {
   let cursor: string | undefined;
   do {
     const call: Call = { method: "GET", path, query: { max: PAGE, ...query, cursor }, signal };

@@ -36,7 +36,10 @@ export const as = {
     (value, name) =>
       Number.isInteger(value) && (value as number) >= least && (value as number) <= most
         ? (value as number)
-        : wrong(name, `must be a whole number ${most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`}, not ${shown(value)}`),
+        : wrong(
+            name,
+            `must be a whole number ${most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`}, not ${shown(value)}`,
+          ),
   oneOf:
     (...choices: string[]): Reader<string> =>
     (value, name) => {
@@ -114,7 +117,9 @@ export function nearest(text: string, choices: string[]): string | undefined {
       best = each;
     }
   }
-  return best ?? choices.find((each) => wanted.length > 2 && (plain(each).startsWith(wanted) || wanted.startsWith(plain(each))));
+  return (
+    best ?? choices.find((each) => wanted.length > 3 && (plain(each).includes(wanted) || wanted.includes(plain(each))))
+  );
 }
 
 function distance(a: string, b: string): number {

@@ -108,5 +108,8 @@ export class Draining extends Stopped {}
 
 // Said once: a minifier shortens the names of classes.
 const NAMES = new Map<unknown, string>(
-  Object.entries({ Final, Snooze, Released, RetryIn, LeaseLost, Cancelled, TimedOut, Draining }).map(([name, kind]) => [kind, name]),
+  Object.entries({ Final, Snooze, Released, RetryIn, LeaseLost, Cancelled, TimedOut, Draining }).map(([name, kind]) => [
+    kind,
+    name,
+  ]),
 );

@@ -31,7 +31,11 @@ type LineAnswer =
   | (Problem & { line: number });
 
 /** Sends jobs as lines, each answered by itself. */
-export async function pushLines(transport: Transport, jobs: readonly WrittenJob[], signal?: AbortSignal): Promise<(PushAnswer | TenureError)[]> {
+export async function pushLines(
+  transport: Transport,
+  jobs: readonly WrittenJob[],
+  signal?: AbortSignal,
+): Promise<(PushAnswer | TenureError)[]> {
   const body = jobs.map((job) => job.json).join("\n");
   const reply = await transport.send({ method: "POST", path: "jobs", body, lines: true, signal });
   const answers: (PushAnswer | TenureError)[] = [];
@@ -85,8 +89,14 @@ export class Pusher {
     const over = () => signal.removeEventListener("abort", aborted);
     const { resolve, reject } = line;
     Object.assign(line, {
-      resolve: (answer: PushAnswer) => (over(), resolve(answer)),
-      reject: (error: unknown) => (over(), reject(error)),
+      resolve: (answer: PushAnswer) => {
+        over();
+        resolve(answer);
+      },
+      reject: (error: unknown) => {
+        over();
+        reject(error);
+      },
     });
   }
 
@@ -117,7 +127,10 @@ export class Pusher {
       if (lines.length === 1) {
         await this.#single(lines[0] as Line);
       } else {
-        const answers = await pushLines(this.#transport, lines.map((line) => line.job));
+        const answers = await pushLines(
+          this.#transport,
+          lines.map((line) => line.job),
+        );
         for (const [n, line] of lines.entries()) {
           const answer = answers[n] as PushAnswer | TenureError;
           if (!(answer instanceof TenureError)) line.resolve(this.#noted(line.job, answer));
@@ -142,7 +155,12 @@ export class Pusher {
 
   async #single(line: Line): Promise<void> {
     const { job } = line;
-    const answer = await this.#transport.json<PushAnswer>({ method: "POST", path: "jobs", body: job.json, minimal: true });
+    const answer = await this.#transport.json<PushAnswer>({
+      method: "POST",
+      path: "jobs",
+      body: job.json,
+      minimal: true,
+    });
     line.resolve(this.#noted(job, answer));
   }
 
@@ -233,7 +251,11 @@ async function sendPortion(
   const backoff = new Backoff();
   const until = now() + transport.retryFor;
   while (left.length > 0) {
-    const answers = await pushLines(transport, left.map(([job]) => job), options.signal);
+    const answers = await pushLines(
+      transport,
+      left.map(([job]) => job),
+      options.signal,
+    );
     const again: typeof left = [];
     for (const [n, entry] of left.entries()) {
       const answer = answers[n] as PushAnswer | TenureError;

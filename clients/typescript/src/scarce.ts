@@ -1,8 +1,8 @@
 import type { Duration, Moment } from "./durations.js";
 import type { Limit, Pool, Queue, Resource, Synced } from "./generated.js";
-import { encode } from "./json.js";
 import { type Abortable, signalOf } from "./job.js";
 import { type RetryOptions, retryJson } from "./job-fields.js";
+import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { as, type Reader, readOptions, type Shape, shape, wrong } from "./options.js";
@@ -224,9 +224,16 @@ export class Pools extends Named<Pool, PoolSettings> {
    * Makes the pool have exactly these resources. Absent ones retire when they are free; leases, rests
    * and bans stay. An empty set, or one that retires more than half, is refused without `force`.
    */
-  sync(name: string, resources: Iterable<NewResource>, options?: { force?: boolean; version?: number } & Abortable): Promise<Synced> {
+  sync(
+    name: string,
+    resources: Iterable<NewResource>,
+    options?: { force?: boolean; version?: number } & Abortable,
+  ): Promise<Synced> {
     const { signal, ...query } = readOptions(options, SYNC, "sync") as { signal?: AbortSignal };
-    const body = encode([...resources].map((each) => readOptions(each, RESOURCE, "sync")), "resources");
+    const body = encode(
+      [...resources].map((each) => readOptions(each, RESOURCE, "sync")),
+      "resources",
+    );
     return this.transport.json({ method: "PUT", path: this.path(name, "/resources"), query, body, signal });
   }
 

@@ -3,7 +3,7 @@ import { WrongOption } from "./errors.js";
 import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
 import { newId } from "./ids.js";
 import { type Abortable, Job, signalOf } from "./job.js";
-import { labelsJson, retryJson, type RetryOptions } from "./job-fields.js";
+import { labelsJson, type RetryOptions, retryJson } from "./job-fields.js";
 import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
@@ -140,7 +140,12 @@ export class Schedules {
   /** Changes what is given. @throws `NotFound` */
   change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
     const body = JSON.stringify(readOptions(changes, SETTINGS, "schedules.change"));
-    return this.#transport.json({ method: "PATCH", path: this.#path(id), body, ...signalOf(options, "schedules.change") });
+    return this.#transport.json({
+      method: "PATCH",
+      path: this.#path(id),
+      body,
+      ...signalOf(options, "schedules.change"),
+    });
   }
 
   /** Shows one, with its next five moments. @throws `NotFound` */
@@ -163,7 +168,12 @@ export class Schedules {
   /** Fires no moment for a time, until a moment, or until `resume`. */
   pause(id: string, until?: Until, options?: Abortable): Promise<Schedule> {
     const body = until && JSON.stringify(readOptions(until, UNTIL, "pause"));
-    return this.#transport.json({ method: "POST", path: this.#path(id, "/pause"), body, ...signalOf(options, "pause") });
+    return this.#transport.json({
+      method: "POST",
+      path: this.#path(id, "/pause"),
+      body,
+      ...signalOf(options, "pause"),
+    });
   }
 
   /** Ends a pause. */
@@ -189,10 +199,23 @@ export class Schedules {
    * `startsAt` needs the `id` of the schedule, which decides its phase.
    */
   async preview(timing: Timing & { id?: string; count?: number }, options?: Abortable): Promise<Date[]> {
-    const known = shape({ cron: as.text, every: as.duration, zone: as.text, startsAt: as.moment, endsAt: as.moment, count: as.whole(1, 100), id: as.text });
+    const known = shape({
+      cron: as.text,
+      every: as.duration,
+      zone: as.text,
+      startsAt: as.moment,
+      endsAt: as.moment,
+      count: as.whole(1, 100),
+      id: as.text,
+    });
     const body = JSON.stringify(readOptions(timing, known, "preview"));
     const path = "schedules/preview";
-    const found = await this.#transport.json<{ next: string[] }>({ method: "POST", path, body, ...signalOf(options, "preview") });
+    const found = await this.#transport.json<{ next: string[] }>({
+      method: "POST",
+      path,
+      body,
+      ...signalOf(options, "preview"),
+    });
     return found.next.map((each) => new Date(each));
   }
 
@@ -205,7 +228,8 @@ export class Schedules {
     const { signal, ...query } = readOptions(options, SYNC, "schedules.sync") as { signal?: AbortSignal };
     const read = items.map((item) => {
       const written = readOptions(item, ITEM, "schedules.sync");
-      if (written["id"] === undefined) throw new WrongOption("wrong_option", 'a schedule of schedules.sync has no "id"');
+      if (written["id"] === undefined)
+        throw new WrongOption("wrong_option", 'a schedule of schedules.sync has no "id"');
       return written;
     });
     return this.putSet(owner, read, query, signal);

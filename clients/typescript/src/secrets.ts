@@ -40,5 +40,7 @@ export function valueWithout(value: unknown, secrets: readonly string[]): unknow
   if (typeof value === "string") return without(value, secrets);
   if (Array.isArray(value)) return value.map((each) => valueWithout(each, secrets));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [without(key, secrets), valueWithout(each, secrets)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [without(key, secrets), valueWithout(each, secrets)]),
+  );
 }

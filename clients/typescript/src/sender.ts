@@ -65,7 +65,10 @@ const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/;
 function faultOf(error: NodeJS.ErrnoException, sent: boolean, wasIdle = false): ConnectionLost {
   const code = error.code ?? "";
   if (CERTIFICATE.test(code) && !sent) {
-    return new ConnectionLost(`the certificate of the server is not accepted: ${error.message}`, { sent, permanent: true });
+    return new ConnectionLost(`the certificate of the server is not accepted: ${error.message}`, {
+      sent,
+      permanent: true,
+    });
   }
   return new ConnectionLost(FAULTS[code] ?? (code || error.message), { sent, wasIdle });
 }
@@ -142,7 +145,9 @@ export class HttpSender implements Sender {
         });
       });
       sending.on("error", (error: NodeJS.ErrnoException) =>
-        fail(faultOf(error, connected, sending.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE"))),
+        fail(
+          faultOf(error, connected, sending.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE")),
+        ),
       );
       sending.on("response", (answer) => {
         const parts: Buffer[] = [];

@@ -63,9 +63,13 @@ export class Servers {
     const first = usable[0];
     if (!first) {
       const urls = found.map((each) => each.url).join(", ");
-      throw new Unreachable("unreachable", `${store.shown} names ${urls} in clear, and this client is set up for TLS, so it sends nothing there`, {
-        hint: "start the servers with `tenure serve --tls-cert …`",
-      });
+      throw new Unreachable(
+        "unreachable",
+        `${store.shown} names ${urls} in clear, and this client is set up for TLS, so it sends nothing there`,
+        {
+          hint: "start the servers with `tenure serve --tls-cert …`",
+        },
+      );
     }
     for (const each of usable) {
       if (!this.#listed.some((other) => other.url === each.url)) {

@@ -182,7 +182,10 @@ export class TokenSource {
   async #ask(ask: () => string | Promise<string>): Promise<string> {
     const token: unknown = await ask();
     if (typeof token !== "string" || token === "") {
-      throw new WrongOption("wrong_option", `the function \`token\` must return the token as text, not ${typeof token}`);
+      throw new WrongOption(
+        "wrong_option",
+        `the function \`token\` must return the token as text, not ${typeof token}`,
+      );
     }
     this.#known = token;
     this.#until = Date.now() + ASK_AGAIN_MS;

@@ -4,11 +4,19 @@ import { WrongOption } from "./errors.js";
 import type { NewJob } from "./generated.js";
 import type { Abortable } from "./job.js";
 import { Job } from "./job.js";
-import { JOB, type JobOptions, SHARED, type SharedJobOptions, type UniqueOptions, writeJob, type WrittenJob } from "./job-fields.js";
+import {
+  JOB,
+  type JobOptions,
+  SHARED,
+  type SharedJobOptions,
+  type UniqueOptions,
+  type WrittenJob,
+  writeJob,
+} from "./job-fields.js";
 import { encode } from "./json.js";
 import type { Need } from "./needs.js";
 import { as, readOptions, type Shape, shape } from "./options.js";
-import { type PushedMany, type PushManyOptions, type Pusher, pushMany } from "./pushing.js";
+import { type PushedMany, type Pusher, type PushManyOptions, pushMany } from "./pushing.js";
 import type { StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
 import type { Transport } from "./transport.js";
@@ -54,7 +62,9 @@ export interface BatchItem<P> {
 }
 
 /** Handles several jobs at once: returns a result for each, in their order; an `Error` in its place fails that job. */
-export type BatchHandler<P, R> = (items: readonly BatchItem<P>[]) => readonly (R | Error)[] | Promise<readonly (R | Error)[]>;
+export type BatchHandler<P, R> = (
+  items: readonly BatchItem<P>[],
+) => readonly (R | Error)[] | Promise<readonly (R | Error)[]>;
 
 const TASK: Shape = shape({
   ...SHARED,
@@ -89,7 +99,8 @@ export class Task<In, R> {
 
   /** @internal */
   constructor(transport: Transport, pusher: Pusher, name: string, options: object, handler: Task<In, R>["handler"]) {
-    if (typeof name !== "string" || name === "") throw new WrongOption("wrong_option", `the name of a task must be text, not ${shown(name)}`);
+    if (typeof name !== "string" || name === "")
+      throw new WrongOption("wrong_option", `the name of a task must be text, not ${shown(name)}`);
     if (typeof handler !== "function") {
       throw new WrongOption("wrong_option", `the handler of task "${name}" must be a function, not ${shown(handler)}`);
     }
@@ -106,7 +117,10 @@ export class Task<In, R> {
     this.#options = given;
     this.#defaults = defaults as Partial<NewJob>;
     if (batch !== undefined) {
-      const { max, wait } = readOptions(batch as object, BATCH, `batch of task "${name}"`) as { max?: number; wait?: number };
+      const { max, wait } = readOptions(batch as object, BATCH, `batch of task "${name}"`) as {
+        max?: number;
+        wait?: number;
+      };
       if (max === undefined) throw new WrongOption("wrong_option", `batch of task "${name}" has no "max"`);
       this.batch = { max, wait: wait ?? BATCH_WAIT_MS };
     }
@@ -133,7 +147,14 @@ export class Task<In, R> {
     const call = `push of task "${this.name}"`;
     const { signal: _, ...given } = readOptions(options, PUSH, call);
     const own = readOptions(this.#ownOptions(payload), JOB, call);
-    const job: Partial<NewJob> = { queue: this.queue, kind: this.name, ...this.#defaults, ...own, ...given, payload: payload ?? null };
+    const job: Partial<NewJob> = {
+      queue: this.queue,
+      kind: this.name,
+      ...this.#defaults,
+      ...own,
+      ...given,
+      payload: payload ?? null,
+    };
     // A moment of one push takes the place of the task's delay.
     if ("run_at" in given) delete job.delay;
     return job;
@@ -170,13 +191,19 @@ export class Task<In, R> {
    *
    * @throws the error of the first refused job; its `index` counts from the start.
    */
-  async pushMany(payloads: Iterable<In> | AsyncIterable<In>, options: TaskPushOptions & PushManyOptions = {}): Promise<PushedMany> {
+  async pushMany(
+    payloads: Iterable<In> | AsyncIterable<In>,
+    options: TaskPushOptions & PushManyOptions = {},
+  ): Promise<PushedMany> {
     const { signal, onRefused, ...shared } = options;
     if ("id" in shared) throw new WrongOption("wrong_option", "pushMany takes no id: it would be that of each job");
     const written = async function* (task: Task<In, R>): AsyncGenerator<WrittenJob> {
       for await (const payload of payloads) yield await task.#written(payload, shared);
     };
-    return await pushMany(this.#transport, written(this), { ...(signal && { signal }), ...(onRefused && { onRefused }) });
+    return await pushMany(this.#transport, written(this), {
+      ...(signal && { signal }),
+      ...(onRefused && { onRefused }),
+    });
   }
 
   /** A job of this task, by its id. No call is made. */

@@ -17,8 +17,7 @@ export function oneLine(text: string): string {
   return text.replace(
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-    (mark) =>
-      mark === "\n" ? "\\n" : mark === "\t" ? " " : `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    (mark) => (mark === "\n" ? "\\n" : mark === "\t" ? " " : `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`),
   );
 }
 

@@ -34,20 +34,29 @@ export class Timetable {
   add(task: Task<never, unknown>, when: string | object, entry: ScheduleEntry<never> | undefined): void {
     const call = `schedule of task "${task.name}"`;
     if (this.#owner === undefined) {
-      throw new WrongOption("wrong_option", `the ${call} needs an owner: a sync deletes schedules of the same owner that are stated no more`, {
-        hint: 'name the program: new Tenure({ owner: "shop" })',
-      });
+      throw new WrongOption(
+        "wrong_option",
+        `the ${call} needs an owner: a sync deletes schedules of the same owner that are stated no more`,
+        {
+          hint: 'name the program: new Tenure({ owner: "shop" })',
+        },
+      );
     }
     const { id: given, payload, ...rest } = entry ?? {};
     readOptions(entry, ENTRY, call);
     const timing: Timing = { ...(typeof when === "string" ? { cron: when } : (when as Timing)), ...rest };
     readOptions(typeof when === "string" ? {} : when, WHEN, call);
     if ((timing.cron === undefined) === (timing.every === undefined)) {
-      throw new WrongOption("wrong_option", `the ${call} needs a cron expression such as "0 9 * * *", or { every: "15m" }`);
+      throw new WrongOption(
+        "wrong_option",
+        `the ${call} needs a cron expression such as "0 9 * * *", or { every: "15m" }`,
+      );
     }
     const id = given ?? `${this.#owner}.${task.name}`;
     if (this.#stated.has(id)) {
-      throw new WrongOption("wrong_option", `two schedules have the id "${id}"`, { hint: "give one of them another id" });
+      throw new WrongOption("wrong_option", `two schedules have the id "${id}"`, {
+        hint: "give one of them another id",
+      });
     }
     this.#stated.set(id, { task, payload: payload as never, timing });
   }

@@ -23,6 +23,8 @@ export interface Call {
   readonly wait?: number;
   /** For how many milliseconds it is repeated at least, if that is longer than `retryFor`. */
   readonly lasts?: number;
+  /** For how long it is repeated, in place of `retryFor`. */
+  readonly retryFor?: number;
   /** Whether a second sending does nothing twice; true unless it is given. */
   readonly repeatable?: boolean;
   readonly signal?: AbortSignal | undefined;
@@ -94,7 +96,7 @@ export class Transport {
    * `retryFor` is over, or the reason of the signal.
    */
   async send(call: Call): Promise<Reply> {
-    const retryFor = Math.max(this.retryFor, call.lasts ?? 0);
+    const retryFor = Math.max(call.retryFor ?? this.retryFor, call.lasts ?? 0);
     const backoff = new Backoff();
     const tried = new Set<string>();
     const firstSent = now();

@@ -1,4 +1,4 @@
-import { SchemaMismatch, type SchemaIssue } from "./errors.js";
+import { type SchemaIssue, SchemaMismatch } from "./errors.js";
 import { wrong } from "./options.js";
 import type { StandardIssue, StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
@@ -11,7 +11,10 @@ export function schemaOption(value: unknown, name: string): StandardSchema {
   if ((typeof value === "object" || typeof value === "function") && value !== null && "~standard" in value) {
     return value as StandardSchema;
   }
-  return wrong(name, `must be a schema of zod, valibot, arktype or another library of Standard Schema, not ${shown(value)}`);
+  return wrong(
+    name,
+    `must be a schema of zod, valibot, arktype or another library of Standard Schema, not ${shown(value)}`,
+  );
 }
 
 function pathOf(issue: StandardIssue, whole: string): string {
@@ -44,7 +47,8 @@ export async function validate<Out>(
   throw new SchemaMismatch(
     `the ${whole} does not fit the schema of task "${owner}": ${some.join("; ")}${more}`,
     issues,
-    whole === "payload" ? "give a payload that fits, or change `schema` of the task" : "return what `result` of the task describes",
+    whole === "payload"
+      ? "give a payload that fits, or change `schema` of the task"
+      : "return what `result` of the task describes",
   );
 }
-

@@ -20,22 +20,27 @@ test("a push answers the job, and the same id again answers that job", async () 
 
 test("options reach the server under its names", async () => {
   const t = server.client();
-  const job = await t.push("mail", null, {
-    kind: "k",
-    delay: "1h",
-    timeout: 90_000,
-    retry: { maxAttempts: 4, maxLost: 2, base: "2s", max: "1m", jitter: false },
-    retain: "2h30m",
-    group: "g",
-    needs: ["limit:lock:a", "limit:site:b,weight=2,cost=3", { pool: "p", tag: "cn", count: 2 }, "pool:q#de"],
-    unique: { key: "u", until: "start", for: "1m", onConflict: "reject" },
-    expiresAt: "2h",
-    flow: "f",
-  }).catch((refused) => refused);
+  const job = await t
+    .push("mail", null, {
+      kind: "k",
+      delay: "1h",
+      timeout: 90_000,
+      retry: { maxAttempts: 4, maxLost: 2, base: "2s", max: "1m", jitter: false },
+      retain: "2h30m",
+      group: "g",
+      needs: ["limit:lock:a", "limit:site:b,weight=2,cost=3", { pool: "p", tag: "cn", count: 2 }, "pool:q#de"],
+      unique: { key: "u", until: "start", for: "1m", onConflict: "reject" },
+      expiresAt: "2h",
+      flow: "f",
+    })
+    .catch((refused) => refused);
   // The pools and the limit are not there, and the answer of the server names the first of them.
   assert.equal(job.code, "unknown_limit");
   await t.limits.set("site:*", { concurrency: 4, rate: { count: 10, per: "1s", burst: 5 } });
-  await t.pools.sync("p", [{ id: "a", tags: ["cn"] }, { id: "b", tags: ["cn"] }]);
+  await t.pools.sync("p", [
+    { id: "a", tags: ["cn"] },
+    { id: "b", tags: ["cn"] },
+  ]);
   await t.pools.sync("q", [{ id: "a", tags: ["de"] }]);
   const stored = await t.push("mail", null, {
     kind: "k",
@@ -50,12 +55,18 @@ test("options reach the server under its names", async () => {
     flow: "f",
   });
   const read = await stored.get();
-  assert.deepEqual([read.kind, read.state, read.timeout, read.retain, read.group, read.flow], ["k", "scheduled", "1m30s", "2h30m", "g", "f"]);
+  assert.deepEqual(
+    [read.kind, read.state, read.timeout, read.retain, read.group, read.flow],
+    ["k", "scheduled", "1m30s", "2h30m", "g", "f"],
+  );
   assert.equal(read.retry?.max_attempts, 4);
   assert.equal(read.needs.length, 4);
   await assert.rejects(t.push("mail", null, { unique: { key: "u", onConflict: "reject" } }), (error: Conflict) => {
     assert.ok(error instanceof Conflict);
-    assert.deepEqual([error.code, error.status, error.job, error.retryable], ["unique_conflict", 409, stored.id, false]);
+    assert.deepEqual(
+      [error.code, error.status, error.job, error.retryable],
+      ["unique_conflict", 409, stored.id, false],
+    );
     return true;
   });
   const key = await t.job("key:u").get();
@@ -64,11 +75,20 @@ test("options reach the server under its names", async () => {
 
 test("many pushes at once are answered one by one", async () => {
   const t = server.client();
-  const jobs = await Promise.all(Array.from({ length: 300 }, (_, n) => t.push("many", { n }, n === 7 ? { id: "seven" } : {})));
+  const jobs = await Promise.all(
+    Array.from({ length: 300 }, (_, n) => t.push("many", { n }, n === 7 ? { id: "seven" } : {})),
+  );
   assert.equal(new Set(jobs.map((job) => job.id)).size, 300);
   assert.equal((await jobs[7]?.get())?.id, "seven");
-  const mixed = await Promise.allSettled([t.push("many", 1), t.push("many", 2, { needs: ["limit:nope:x"] }), t.push("many", 3)]);
-  assert.deepEqual(mixed.map((each) => each.status), ["fulfilled", "rejected", "fulfilled"]);
+  const mixed = await Promise.allSettled([
+    t.push("many", 1),
+    t.push("many", 2, { needs: ["limit:nope:x"] }),
+    t.push("many", 3),
+  ]);
+  assert.deepEqual(
+    mixed.map((each) => each.status),
+    ["fulfilled", "rejected", "fulfilled"],
+  );
   const all300 = await all(t.jobs({ queue: "many" }));
   assert.equal(all300.length, 302);
 });
@@ -80,15 +100,25 @@ test("pushAll stores all or none, with parents", async () => {
     { queue: "q", after: [{ ref: "first" }] },
   ]);
   assert.equal((await b?.get())?.state, "dependent");
-  assert.deepEqual((await all((b as Job).parents())).map((each) => ("id" in each ? each.id : undefined)), [a?.id]);
+  assert.deepEqual(
+    (await all((b as Job).parents())).map((each) => ("id" in each ? each.id : undefined)),
+    [a?.id],
+  );
   assert.deepEqual((await all(a?.children() as never)).length, 1);
-  await assert.rejects(t.pushAll([{ queue: "q" }, { queue: "q", needs: ["limit:nope:x"] }]), (error: { index: number }) => error.index === 1);
+  await assert.rejects(
+    t.pushAll([{ queue: "q" }, { queue: "q", needs: ["limit:nope:x"] }]),
+    (error: { index: number }) => error.index === 1,
+  );
   assert.equal((await all(t.jobs({ queue: "q" }))).length, 2);
 });
 
 test("lists are read page by page, with filters", async () => {
   const t = server.client();
-  await t.pushMany((function* () { for (let n = 0; n < 1234; n++) yield { queue: n % 2 ? "odd" : "even", payload: n, labels: { n: `${n % 10}` } }; })());
+  await t.pushMany(
+    (function* () {
+      for (let n = 0; n < 1234; n++) yield { queue: n % 2 ? "odd" : "even", payload: n, labels: { n: `${n % 10}` } };
+    })(),
+  );
   assert.equal((await all(t.jobs())).length, 1234);
   assert.equal((await all(t.jobs({ queue: "odd", state: ["ready", "scheduled"], label: "n:3" }))).length, 124);
   let seen = 0;
@@ -96,7 +126,10 @@ test("lists are read page by page, with filters", async () => {
     assert.equal(job.payload, 1232);
     if (++seen === 1) break;
   }
-  assert.deepEqual((await all(t.queues.list())).map((queue) => queue.name), ["even", "odd"]);
+  assert.deepEqual(
+    (await all(t.queues.list())).map((queue) => queue.name),
+    ["even", "odd"],
+  );
 });
 
 test("a job is explained, cancelled, retried, rescheduled, changed and deleted", async () => {
@@ -116,7 +149,10 @@ test("a job is explained, cancelled, retried, rescheduled, changed and deleted",
     return error instanceof NotFinished;
   });
   await job.delete();
-  await assert.rejects(job.get(), (error: NotFound) => error instanceof NotFound && error.code === "job_not_found" && error.status === 404);
+  await assert.rejects(
+    job.get(),
+    (error: NotFound) => error instanceof NotFound && error.code === "job_not_found" && error.status === 404,
+  );
   await t.pushMany([{ queue: "bulk" }, { queue: "bulk" }, { queue: "other" }]);
   assert.equal(await t.cancelJobs({ queue: "bulk" }), 2);
   assert.equal(await t.retryJobs({ queue: "bulk", state: "cancelled" }), 2);
@@ -133,16 +169,26 @@ test("limits, pools and queues are set, shown and deleted", async () => {
   assert.ok((await t.limits.pause("site:a", { for: "1m" })).paused_until);
   assert.equal((await t.limits.resume("site:a")).paused_until, null);
   assert.equal((await t.limits.observe("site:a", { external: 2, for: "1m" })).external, 2);
-  assert.deepEqual((await all(t.limits.list())).map((each) => each.name).filter((name) => name.startsWith("site")), ["site:*", "site:a"]);
+  assert.deepEqual(
+    (await all(t.limits.list())).map((each) => each.name).filter((name) => name.startsWith("site")),
+    ["site:*", "site:a"],
+  );
   await t.limits.delete("site:a");
   await assert.rejects(t.limits.delete("site:nope"), (error: NotFound) => error.code === "limit_not_found");
 
   assert.equal((await t.pools.set("accounts", { quarantine: "30s", maxUses: 5, pick: "random" })).quarantine, "30s");
-  assert.equal((await t.pools.sync("accounts", [{ id: "ann", data: { password: "secret-1" }, tags: ["cn"] }, { id: "bob" }])).added, 2);
+  assert.equal(
+    (await t.pools.sync("accounts", [{ id: "ann", data: { password: "secret-1" }, tags: ["cn"] }, { id: "bob" }]))
+      .added,
+    2,
+  );
   await t.pools.add("accounts", { id: "cid", slots: 2 });
   await t.pools.change("accounts", "cid", { tags: ["de"] });
   await t.pools.ban("accounts", "cid", "captcha");
-  assert.deepEqual([(await t.pools.resource("accounts", "cid")).state, (await t.pools.resource("accounts", "cid")).tags], ["banned", ["de"]]);
+  assert.deepEqual(
+    [(await t.pools.resource("accounts", "cid")).state, (await t.pools.resource("accounts", "cid")).tags],
+    ["banned", ["de"]],
+  );
   await t.pools.restore("accounts", "cid");
   await t.pools.cool("accounts", "cid", { for: "1m" });
   const shown = JSON.stringify(await all(t.pools.resources("accounts")));
@@ -159,7 +205,11 @@ test("limits, pools and queues are set, shown and deleted", async () => {
 
 test("schedules and flows", async () => {
   const t = server.client({ owner: "shop" });
-  const schedule = await t.schedules.set("daily", { cron: "0 9 * * *", zone: "Europe/Berlin", job: { queue: "r", payload: { a: 1 }, retry: 2 } });
+  const schedule = await t.schedules.set("daily", {
+    cron: "0 9 * * *",
+    zone: "Europe/Berlin",
+    job: { queue: "r", payload: { a: 1 }, retry: 2 },
+  });
   assert.equal(schedule.next?.length, 5);
   assert.equal((await t.schedules.change("daily", { overlap: "queue", catchUp: "none" })).overlap, "queue");
   const job = await t.schedules.runNow("daily");
@@ -167,8 +217,16 @@ test("schedules and flows", async () => {
   assert.equal((await t.schedules.pause("daily")).paused, true);
   assert.equal((await t.schedules.resume("daily")).paused, false);
   assert.equal((await t.schedules.preview({ id: "hourly", every: "1h", count: 3 })).length, 3);
-  assert.deepEqual(await t.schedules.sync("set", [{ id: "a", every: "15m", job: { queue: "r" } }]), { added: 1, updated: 0, unchanged: 0, deleted: 0 });
-  assert.deepEqual((await all(t.schedules.list({ owner: "set" }))).map((each) => each.id), ["a"]);
+  assert.deepEqual(await t.schedules.sync("set", [{ id: "a", every: "15m", job: { queue: "r" } }]), {
+    added: 1,
+    updated: 0,
+    unchanged: 0,
+    deleted: 0,
+  });
+  assert.deepEqual(
+    (await all(t.schedules.list({ owner: "set" }))).map((each) => each.id),
+    ["a"],
+  );
   await t.schedules.delete("a");
   await t.push("r", 1, { flow: "f" });
   assert.equal((await t.flows.get("f")).counts.unfinished, 1);
@@ -189,13 +247,17 @@ test("stats, audit, version, workers and leases", async () => {
   assert.equal(held?.lease, lock.id);
   await t.endLease(lock.id);
   assert.equal((await all(t.leases())).length, 0);
-  assert.deepEqual((await all(t.workers())).map((each) => [each.pid, each.leases]), [[process.pid, 0]]);
+  assert.deepEqual(
+    (await all(t.workers())).map((each) => [each.pid, each.leases]),
+    [[process.pid, 0]],
+  );
 });
 
 test("the token comes from an option, a file or a function, and is refreshed when it is refused", async () => {
   const token = "a".repeat(40);
   const guarded = await Server.start("memory:", [], { TENURE_TOKEN: token });
-  const stats = (options: object) => within(new Tenure({ url: guarded.url, retryFor: "5s", logger: false, ...options }).stats());
+  const stats = (options: object) =>
+    within(new Tenure({ url: guarded.url, retryFor: "5s", logger: false, ...options }).stats());
   await stats({ token });
   const file = join(folder, "token");
   writeFileSync(file, `# the token\n${token}\n`);
@@ -209,7 +271,10 @@ test("the token comes from an option, a file or a function, and is refreshed whe
     return error.code === "unauthorized" && error.status === 401;
   });
   await assert.rejects(stats({ tokenFile: join(folder, "none") }), /the token file ".*none" cannot be read \(ENOENT\)/);
-  await assert.rejects(stats({ token: () => undefined as never }), /the function `token` must return the token as text, not undefined/);
+  await assert.rejects(
+    stats({ token: () => undefined as never }),
+    /the function `token` must return the token as text, not undefined/,
+  );
   process.env["TENURE_TOKEN"] = token;
   await stats({});
   delete process.env["TENURE_TOKEN"];
@@ -218,7 +283,11 @@ test("the token comes from an option, a file or a function, and is refreshed whe
 
 test("an injected fetch makes the calls", async () => {
   let calls = 0;
-  const t = server.client({ fetch: (...args) => (calls++, fetch(...args)) });
+  const counted: typeof fetch = (...args) => {
+    calls++;
+    return fetch(...args);
+  };
+  const t = server.client({ fetch: counted });
   await t.push("q", 1);
   assert.equal(calls, 1);
   await assert.rejects(t.job("none").get(), NotFound);

@@ -7,7 +7,11 @@ import { Program, Server } from "./servers.js";
 import { until, within } from "./waiting.js";
 
 const server = await Server.start();
-const envOf = (t: { namespace: string }, more: Record<string, string> = {}) => ({ TENURE_URL: server.url, TENURE_NAMESPACE: t.namespace, ...more });
+const envOf = (t: { namespace: string }, more: Record<string, string> = {}) => ({
+  TENURE_URL: server.url,
+  TENURE_NAMESPACE: t.namespace,
+  ...more,
+});
 
 test("the job of a worker that is killed is given to another", async () => {
   const t = server.client();
@@ -33,7 +37,11 @@ test("a worker that is stopped loses its lease, and settles nothing when it goes
   writeFileSync(`${first.journal}.go`, "");
   assert.equal(await within(job.result()), second.process.pid);
   first.process.kill("SIGCONT");
-  await until(() => first.log.includes("lease_lost"), 5000, () => first.log);
+  await until(
+    () => first.log.includes("lease_lost"),
+    5000,
+    () => first.log,
+  );
   assert.ok(!first.log.includes("no longer counts"), first.log);
   assert.equal(await job.result(), second.process.pid);
 });
@@ -78,7 +86,10 @@ test("a handler that ignores its signal is given back at a second SIGTERM, and i
   await sleep(100);
   worker.process.kill("SIGTERM");
   assert.equal(await worker.ended(10_000), 1);
-  assert.match(worker.log, /1 handler does not stop at ctx.signal \(job_\w+\); their jobs are given back, and the process ends at once/);
+  assert.match(
+    worker.log,
+    /1 handler does not stop at ctx.signal \(job_\w+\); their jobs are given back, and the process ends at once/,
+  );
   assert.equal((await job.get()).state, "ready");
 });
 
@@ -105,7 +116,11 @@ test("a killed and restarted server under load loses nothing that it answered", 
   }
   over = true;
   await within(Promise.all(pushers), 60_000);
-  await until(async () => Number((await t.stats()).jobs["succeeded"] ?? 0) >= answered.length, 60_000, () => first.log);
+  await until(
+    async () => Number((await t.stats()).jobs["succeeded"] ?? 0) >= answered.length,
+    60_000,
+    () => first.log,
+  );
   const counts = (await t.stats()).jobs;
   assert.equal(counts["succeeded"], answered.length);
   assert.equal(new Set(answered.map((job) => job.id)).size, answered.length);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TenureEvent } from "tenure";
-import { Proxy } from "./proxy.js";
+import { LossyProxy } from "./proxy.js";
 import { Server } from "./servers.js";
 import { within } from "./waiting.js";
 
@@ -10,9 +10,11 @@ const server = await Server.start("memory:", ["--events-bytes", "64KiB"]);
 /** The first events of a stream. */
 async function take(events: AsyncGenerator<TenureEvent>, count: number): Promise<TenureEvent[]> {
   const taken: TenureEvent[] = [];
-  await within((async () => {
-    for await (const event of events) if (taken.push(event) === count) return;
-  })());
+  await within(
+    (async () => {
+      for await (const event of events) if (taken.push(event) === count) return;
+    })(),
+  );
   return taken;
 }
 
@@ -29,12 +31,15 @@ test("events come in their order, from now on or from a place on", async () => {
   assert.equal((await within(live.next())).value?.type, "job.cancelled");
   await live.return();
   const again = await take(t.events({ since, job: job.id }), 2);
-  assert.deepEqual(again.map((each) => each.type), ["job.pushed", "job.cancelled"]);
+  assert.deepEqual(
+    again.map((each) => each.type),
+    ["job.pushed", "job.cancelled"],
+  );
 });
 
 test("events go on after lost connections and a restart of the server", async () => {
   const own = await Server.start("file:");
-  const proxy = await Proxy.before(own.port);
+  const proxy = await LossyProxy.before(own.port);
   const t = own.client();
   const reader = own.client({ url: proxy.url, namespace: t.namespace, retryFor: 100 });
   const since = await t.lastEvent();
@@ -56,7 +61,10 @@ test("a gap is a value that says why, and the stream goes on", async () => {
   const since = await t.lastEvent();
   await t.pushMany(Array.from({ length: 3000 }, (_, n) => ({ queue: "q", payload: n })));
   const [gap, event] = await take(t.events({ since }), 2);
-  assert.deepEqual([gap?.type, gap && "why" in gap && gap.why, gap && "after" in gap && gap.after], ["gap", "dropped", since]);
+  assert.deepEqual(
+    [gap?.type, gap && "why" in gap && gap.why, gap && "after" in gap && gap.after],
+    ["gap", "dropped", since],
+  );
   assert.equal(event?.type, "job.pushed");
   const [other] = await take(t.events({ since: "ffff-1" }), 1);
   assert.equal(other?.type === "gap" && other.why, "restarted");

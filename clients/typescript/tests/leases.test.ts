@@ -17,7 +17,12 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
     assert.equal(lock.signal.aborted || lock.lost, false);
     await assert.rejects(t.lock("deploy", { wait: "100ms" }), (error: NotGranted) => {
       assert.ok(error instanceof NotGranted);
-      assert.match(error.message, new RegExp(`^could not get lock "deploy" within 100ms; held by [\\w.-]+:${process.pid} \\[not_granted\\]; wait for longer, or look at the holders$`));
+      assert.match(
+        error.message,
+        new RegExp(
+          `^could not get lock "deploy" within 100ms; held by [\\w.-]+:${process.pid} \\[not_granted\\]; wait for longer, or look at the holders$`,
+        ),
+      );
       return true;
     });
   }
@@ -60,7 +65,10 @@ test("a lock that is taken away aborts its signal, and its release does nothing"
   await t.endLease(lock.id);
   await until(() => lock.signal.aborted);
   assert.ok(lock.signal.reason instanceof LeaseLost && lock.lost);
-  assert.equal(lock.signal.reason.message, 'lock "l" is lost: the lease could not be extended in time, or was taken back');
+  assert.equal(
+    lock.signal.reason.message,
+    'lock "l" is lost: the lease could not be extended in time, or was taken back',
+  );
   await lock.release();
 });
 
@@ -80,5 +88,8 @@ test("an aborted wait leaves the line, and gives back what it was granted meanwh
 
 test("a lock whose ttl is out of range is refused before a call", async () => {
   const t = server.client();
-  await assert.rejects(t.lock("l", { ttl: "500ms" }), /^WrongOption: ttl of lock is 500ms; it must be from 1s to 1h \[wrong_option\]$/);
+  await assert.rejects(
+    t.lock("l", { ttl: "500ms" }),
+    /^WrongOption: ttl of lock is 500ms; it must be from 1s to 1h \[wrong_option\]$/,
+  );
 });

@@ -6,7 +6,7 @@ import { after } from "node:test";
 export type Spoil = "lose" | "refuse" | "half" | { status: number; retryAfter?: number };
 
 /** A proxy between client and server that loses answers on purpose. */
-export class Proxy {
+export class LossyProxy {
   readonly seen: string[] = [];
   url = "";
   #rules: { how: Spoil; method: string; path: string }[] = [];
@@ -24,8 +24,8 @@ export class Proxy {
     });
   }
 
-  static async before(target: number): Promise<Proxy> {
-    const proxy = new Proxy(target);
+  static async before(target: number): Promise<LossyProxy> {
+    const proxy = new LossyProxy(target);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
     proxy.url = `http://127.0.0.1:${(proxy.#server.address() as AddressInfo).port}`;
     return proxy;
@@ -58,18 +58,21 @@ export class Proxy {
       return;
     }
     const { connection: _, ...headers } = request.headers;
-    const sending = http.request({ host: "127.0.0.1", port: target, method: request.method, path: url, headers, agent: false }, (incoming) => {
-      const parts: Buffer[] = [];
-      incoming.on("data", (part: Buffer) => parts.push(part));
-      incoming.on("end", () => {
-        if (how === "lose") return void request.socket.destroy();
-        const data = Buffer.concat(parts);
-        const { connection: _c, "transfer-encoding": _t, ...kept } = incoming.headers;
-        answer.writeHead(incoming.statusCode ?? 0, { ...kept, "content-length": data.length });
-        if (how !== "half") return void answer.end(data);
-        answer.write(data.subarray(0, data.length >> 1), () => request.socket.destroy());
-      });
-    });
+    const sending = http.request(
+      { host: "127.0.0.1", port: target, method: request.method, path: url, headers, agent: false },
+      (incoming) => {
+        const parts: Buffer[] = [];
+        incoming.on("data", (part: Buffer) => parts.push(part));
+        incoming.on("end", () => {
+          if (how === "lose") return void request.socket.destroy();
+          const data = Buffer.concat(parts);
+          const { connection: _c, "transfer-encoding": _t, ...kept } = incoming.headers;
+          answer.writeHead(incoming.statusCode ?? 0, { ...kept, "content-length": data.length });
+          if (how !== "half") return void answer.end(data);
+          answer.write(data.subarray(0, data.length >> 1), () => request.socket.destroy());
+        });
+      },
+    );
     sending.on("error", () => request.socket.destroy());
     sending.end(body);
   }

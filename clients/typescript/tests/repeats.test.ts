@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OutcomeUnknown, Tenure, UnexpectedAnswer, Unreachable } from "tenure";
-import { Proxy } from "./proxy.js";
+import { LossyProxy } from "./proxy.js";
 import { freePort, Server } from "./servers.js";
 import { all, Lines, until, within } from "./waiting.js";
 
 const server = await Server.start();
-const proxy = await Proxy.before(server.port);
+const proxy = await LossyProxy.before(server.port);
 const through = (options = {}) => server.client({ url: proxy.url, ...options });
 
 test("a push whose answer is lost is repeated, and stored once", async () => {
@@ -16,7 +16,10 @@ test("a push whose answer is lost is repeated, and stored once", async () => {
   proxy.spoil("refuse", "POST", "/v1/jobs");
   const job = await t.push("q", 1);
   assert.equal(proxy.left, 0);
-  assert.deepEqual((await all(t.jobs())).map((each) => each.id), [job.id]);
+  assert.deepEqual(
+    (await all(t.jobs())).map((each) => each.id),
+    [job.id],
+  );
 });
 
 test("many pushes whose answers are lost are stored once each", async () => {
@@ -58,7 +61,10 @@ test("settles and leases whose answers are lost are repeated, and no handler run
   const worker = t.work([task], { signals: false, concurrency: 20, ttl: "5s" });
   await until(async () => ((await t.stats()).jobs["succeeded"] ?? 0) === 300, 30_000);
   await worker.stop();
-  assert.deepEqual(ran.sort((a, b) => a - b), Array.from({ length: 300 }, (_, n) => n));
+  assert.deepEqual(
+    ran.sort((a, b) => a - b),
+    Array.from({ length: 300 }, (_, n) => n),
+  );
   assert.equal(proxy.left, 0);
 });
 
@@ -78,20 +84,29 @@ test("a server that is not there, or is another one, is an error that says what 
   const t = new Tenure({ url: `http://127.0.0.1:${port}`, retryFor: 200 });
   await assert.rejects(t.push("q", 1), (error: Unreachable) => {
     assert.ok(error instanceof Unreachable);
-    assert.equal(error.message, `http://127.0.0.1:${port}: connection refused [unreachable]; is \`tenure serve\` running there, and is the address right?`);
+    assert.equal(
+      error.message,
+      `http://127.0.0.1:${port}: connection refused [unreachable]; is \`tenure serve\` running there, and is the address right?`,
+    );
     assert.deepEqual([error.retryable, error.status], [true, undefined]);
     return true;
   });
   proxy.spoil("lose", "POST", "/v1/jobs", 100);
   await assert.rejects(through({ retryFor: 200 }).push("q", 1), (error: OutcomeUnknown) => {
     assert.ok(error instanceof OutcomeUnknown);
-    assert.match(error.message, /: the answer was lost \(.*\); the call may have been carried out \[outcome_unknown\]; make the same call again, with the same ids/);
+    assert.match(
+      error.message,
+      /: the answer was lost \(.*\); the call may have been carried out \[outcome_unknown\]; make the same call again, with the same ids/,
+    );
     return true;
   });
   while (proxy.left > 0) await fetch(`${proxy.url}/v1/jobs`, { method: "POST" }).catch(() => {});
   const html = { fetch: async () => new Response("<html>", { status: 200 }) };
   await assert.rejects(new Tenure({ url: "http://h:1", ...html }).stats(), (error: UnexpectedAnswer) => {
-    assert.equal(error.message, "the server at http://h:1 is no Tenure server: its answer is no JSON [unexpected_answer]; look at the address, and at what stands between this client and the server");
+    assert.equal(
+      error.message,
+      "the server at http://h:1 is no Tenure server: its answer is no JSON [unexpected_answer]; look at the address, and at what stands between this client and the server",
+    );
     return error instanceof UnexpectedAnswer;
   });
 });
@@ -108,7 +123,10 @@ test("of several servers, one that cannot be reached is left for the next", asyn
   await t.push("q", 3);
   assert.equal(proxy.seen.length, seen);
   const nobody = new Tenure({ url: `http://127.0.0.1:${port},http://127.0.0.1:${await freePort()}`, retryFor: 100 });
-  await assert.rejects(nobody.stats(), /^Unreachable: no server can be reached at http:\/\/127.0.0.1:\d+,http:\/\/127.0.0.1:\d+; the last fault: connection refused/);
+  await assert.rejects(
+    nobody.stats(),
+    /^Unreachable: no server can be reached at http:\/\/127.0.0.1:\d+,http:\/\/127.0.0.1:\d+; the last fault: connection refused/,
+  );
 });
 
 test("a worker says that its server is away, and that it is back", async () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
@@ -150,17 +150,28 @@ export class Program {
 
   /** The journal's lines that begin with a word. */
   notes(first = ""): string[][] {
-    const lines = readFileSync(this.journal, "utf8").split("\n").filter(Boolean).map((line) => line.split(" "));
+    const lines = readFileSync(this.journal, "utf8")
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => line.split(" "));
     return first === "" ? lines : lines.filter((words) => words[0] === first);
   }
 
   async noted(first: string, count = 1, ms = 20_000): Promise<string[][]> {
-    await until(() => this.notes(first).length >= count, ms, () => `the journal has ${JSON.stringify(this.notes())}; the log: ${this.log}`);
+    await until(
+      () => this.notes(first).length >= count,
+      ms,
+      () => `the journal has ${JSON.stringify(this.notes())}; the log: ${this.log}`,
+    );
     return this.notes(first);
   }
 
   async ended(ms = 20_000): Promise<number | string | null> {
-    await until(() => this.process.exitCode !== null || this.process.signalCode !== null, ms, () => this.log);
+    await until(
+      () => this.process.exitCode !== null || this.process.signalCode !== null,
+      ms,
+      () => this.log,
+    );
     return this.process.exitCode ?? this.process.signalCode;
   }
 }

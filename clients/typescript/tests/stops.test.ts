@@ -129,7 +129,9 @@ test("a handler that ignores its signal keeps its lease until it ends", async ()
   const worker = t.work([task], { signals: false, drain: 0, ttl: "1s", logger });
   await until(async () => (await job.get()).state === "running");
   const stopped = worker.stop();
-  await until(() => logger.has(`1 handler does not stop at ctx.signal (${job.id}); the worker keeps their leases and ends after them`));
+  await until(() =>
+    logger.has(`1 handler does not stop at ctx.signal (${job.id}); the worker keeps their leases and ends after them`),
+  );
   await sleep(1500);
   assert.equal((await job.get()).state, "running");
   go.open();
@@ -160,12 +162,23 @@ test("a run that blocks past its lease settles nothing, and the process says so 
   const job = await t.push("blocks", 5000, { kind: "blocks", retry: { base: "100ms" } });
   await worker.noted("begin");
   own.pause();
-  await until(() => worker.log.includes(`tenure: job ${job.id}: the lease is lost while the event loop is blocked; its outcome will not be settled`), 5000, () => worker.log);
+  await until(
+    () =>
+      worker.log.includes(
+        `tenure: job ${job.id}: the lease is lost while the event loop is blocked; its outcome will not be settled`,
+      ),
+    5000,
+    () => worker.log,
+  );
   assert.equal(worker.notes("end").length, 0);
   own.goOn();
   // Its lease has expired, and the same worker gets it again once its event loop is free.
   await worker.noted("begin", 2);
-  await until(() => worker.log.includes("lease_lost in"), 5000, () => worker.log);
+  await until(
+    () => worker.log.includes("lease_lost in"),
+    5000,
+    () => worker.log,
+  );
   assert.ok(!worker.log.includes("no longer counts"), worker.log);
   await within(job.result(), 20_000);
   assert.equal((await job.get()).attempt, 1);

@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type } from "arktype";
-import { Final, Released, RetryIn, SchemaMismatch, Snooze, type StandardSchema, type Task, type Tenure, type Worker, type WorkerOptions } from "tenure";
+import {
+  Final,
+  Released,
+  RetryIn,
+  SchemaMismatch,
+  Snooze,
+  type StandardSchema,
+  type Task,
+  type Tenure,
+  type Worker,
+  type WorkerOptions,
+} from "tenure";
 import * as v from "valibot";
 import { z } from "zod";
 import { Server } from "./servers.js";
@@ -9,23 +20,26 @@ import { all, gate, Lines, until, within } from "./waiting.js";
 
 const server = await Server.start();
 
-// biome-ignore lint/suspicious/noExplicitAny: tasks of different payloads.
-function work(t: Tenure, tasks: Task<any, any>[], options: WorkerOptions = {}): Worker {
+function work(t: Tenure, tasks: Task<never, unknown>[], options: WorkerOptions = {}): Worker {
   return t.work(tasks, { signals: false, ttl: "5s", ...options });
 }
 
-const schemas: [string, StandardSchema<{ url: string; depth?: number | undefined }, { url: string; depth: number }>][] = [
-  ["zod", z.object({ url: z.string(), depth: z.number().default(0) })],
-  ["valibot", v.object({ url: v.string(), depth: v.optional(v.number(), 0) })],
-  ["arktype", type({ url: "string", depth: "number = 0" }) as never],
-];
+const schemas: [string, StandardSchema<{ url: string; depth?: number | undefined }, { url: string; depth: number }>][] =
+  [
+    ["zod", z.object({ url: z.string(), depth: z.number().default(0) })],
+    ["valibot", v.object({ url: v.string(), depth: v.optional(v.number(), 0) })],
+    ["arktype", type({ url: "string", depth: "number = 0" }) as never],
+  ];
 for (const [library, schema] of schemas) {
   test(`a schema of ${library} is checked at the push and at the run`, async () => {
     const t = server.client();
     const crawl = t.task("crawl", { schema }, ({ url, depth }) => `${url} ${depth}`);
     await assert.rejects(crawl.push({ url: 5 as never }), (error: SchemaMismatch) => {
       assert.ok(error instanceof SchemaMismatch);
-      assert.match(error.message, /^the payload does not fit the schema of task "crawl": payload\.url: .+ \[schema_mismatch\]; give a payload that fits/);
+      assert.match(
+        error.message,
+        /^the payload does not fit the schema of task "crawl": payload\.url: .+ \[schema_mismatch\]; give a payload that fits/,
+      );
       assert.equal(error.issues[0]?.path, "payload.url");
       return true;
     });
@@ -42,7 +56,11 @@ for (const [library, schema] of schemas) {
 
 test("a schema's output reaches the handler, and its input is what is stored", async () => {
   const t = server.client();
-  const at = t.task("at", { schema: z.object({ at: z.coerce.date<string>() }), result: z.object({ year: z.number() }) }, ({ at: moment }) => ({ year: moment.getUTCFullYear() }));
+  const at = t.task(
+    "at",
+    { schema: z.object({ at: z.coerce.date<string>() }), result: z.object({ year: z.number() }) },
+    ({ at: moment }) => ({ year: moment.getUTCFullYear() }),
+  );
   const job = await at.push({ at: "2026-12-01T00:00:00Z" });
   assert.deepEqual((await job.get()).payload, { at: "2026-12-01T00:00:00Z" });
   await using _worker = work(t, [at]);
@@ -57,9 +75,18 @@ test("a result that does not fit, or is no JSON, fails the job for good", async 
   const large = t.task("large", {}, () => "x".repeat(300_000));
   const jobs = [await shaped.push(undefined as never), await odd.push(null), await large.push(null)];
   await using _worker = work(t, [shaped, odd, large]);
-  await assert.rejects(within(jobs[0]?.result() as Promise<unknown>), /the result does not fit the schema of task "shaped": result\.n: /);
-  await assert.rejects(within(jobs[1]?.result() as Promise<unknown>), /its result cannot be stored: result\.at\[0\]: a bigint is not JSON/);
-  await assert.rejects(within(jobs[2]?.result() as Promise<unknown>), /its result has 300002 bytes as JSON; at most 262144 can be stored/);
+  await assert.rejects(
+    within(jobs[0]?.result() as Promise<unknown>),
+    /the result does not fit the schema of task "shaped": result\.n: /,
+  );
+  await assert.rejects(
+    within(jobs[1]?.result() as Promise<unknown>),
+    /its result cannot be stored: result\.at\[0\]: a bigint is not JSON/,
+  );
+  await assert.rejects(
+    within(jobs[2]?.result() as Promise<unknown>),
+    /its result has 300002 bytes as JSON; at most 262144 can be stored/,
+  );
   for (const job of jobs) assert.equal((await job?.get())?.attempt, 1);
 });
 
@@ -68,7 +95,12 @@ test("needs and the unique key may be functions of the payload", async () => {
   await t.limits.set("site:*", { concurrency: 1 });
   const crawl = t.task(
     "crawl",
-    { needs: ({ host }: { host: string }) => [`limit:site:${host}`], unique: ({ host }) => ({ key: host }), expiresIn: "1h", timeout: "1m" },
+    {
+      needs: ({ host }: { host: string }) => [`limit:site:${host}`],
+      unique: ({ host }) => ({ key: host }),
+      expiresIn: "1h",
+      timeout: "1m",
+    },
     ({ host }, ctx) => `${host} ${ctx.limits.join()}`,
   );
   const job = await crawl.push({ host: "a" });
@@ -93,9 +125,16 @@ test("errors decide how a run ends", async () => {
     if (how === "retry") throw new RetryIn("50ms", "not yet", { cause: new Error("429") });
     throw new TypeError("broken", { cause: new RangeError("below") });
   });
-  const jobs = Object.fromEntries(await Promise.all(["final", "snooze", "until", "released", "retry", "other"].map(async (how) => [how, await task.push(how)] as const)));
+  const jobs = Object.fromEntries(
+    await Promise.all(
+      ["final", "snooze", "until", "released", "retry", "other"].map(
+        async (how) => [how, await task.push(how)] as const,
+      ),
+    ),
+  );
   await using _worker = work(t, [task]);
-  for (const how of ["snooze", "until", "released", "retry"]) assert.equal(await within(jobs[how]?.result() as Promise<unknown>), "done");
+  for (const how of ["snooze", "until", "released", "retry"])
+    assert.equal(await within(jobs[how]?.result() as Promise<unknown>), "done");
   await assert.rejects(within(jobs["final"]?.result() as Promise<unknown>), /failed: no such page \[job_failed\]/);
   assert.equal((await jobs["snooze"]?.get())?.attempt, 1);
   const retried = await jobs["retry"]?.get();
@@ -125,21 +164,34 @@ test("an error is bounded, and begins with what it is", async () => {
 
 test("ctx says more beside the outcome", async () => {
   const t = server.client();
-  await t.pools.sync("accounts", [{ id: "ann", data: { password: "hunter-22", proxy: "http://me:pass-word@h" } }, { id: "bob" }]);
+  await t.pools.sync("accounts", [
+    { id: "ann", data: { password: "hunter-22", proxy: "http://me:pass-word@h" } },
+    { id: "bob" },
+  ]);
   await t.limits.set("llm", { rate: { count: 100, per: "1h", burst: 100 } });
   const follow = t.task("follow", {}, (n: number) => n);
-  const task = t.task("t", { retry: 1, needs: [{ pool: "accounts", prefer: "ann" }, { limit: "llm", cost: 10 }] }, async (end: string, ctx) => {
-    const account = ctx.resource<{ password: string }>("accounts");
-    ctx.progress({ login: account.data?.password, n: 1 });
-    const id = await ctx.push(follow, 7, { priority: 3 });
-    await ctx.push({ queue: "raw", payload: 1 });
-    ctx.spent("llm", 25);
-    ctx.pause("llm", "1m");
-    if (end === "ban") ctx.ban("accounts", "captcha for hunter-22");
-    if (end === "fail") throw new Error(`login with ${account.data?.password} at http://me:pass-word@h/ refused`);
-    assert.throws(() => ctx.resource("none"), /the pool "none" is none of those that are held/);
-    return id;
-  });
+  const task = t.task(
+    "t",
+    {
+      retry: 1,
+      needs: [
+        { pool: "accounts", prefer: "ann" },
+        { limit: "llm", cost: 10 },
+      ],
+    },
+    async (end: string, ctx) => {
+      const account = ctx.resource<{ password: string }>("accounts");
+      ctx.progress({ login: account.data?.password, n: 1 });
+      const id = await ctx.push(follow, 7, { priority: 3 });
+      await ctx.push({ queue: "raw", payload: 1 });
+      ctx.spent("llm", 25);
+      ctx.pause("llm", "1m");
+      if (end === "ban") ctx.ban("accounts", "captcha for hunter-22");
+      if (end === "fail") throw new Error(`login with ${account.data?.password} at http://me:pass-word@h/ refused`);
+      assert.throws(() => ctx.resource("none"), /the pool "none" is none of those that are held/);
+      return id;
+    },
+  );
   const ok = await task.push("ban");
   const worker = work(t, [task]);
   const id = await within(ok.result());
@@ -178,24 +230,34 @@ test("progress is followed to the end of the job", async () => {
 test("a batch handler gets several jobs, and each has an end of its own", async () => {
   const t = server.client();
   const sizes: number[] = [];
-  const mail = t.task("mail", { schema: z.object({ n: z.number() }), retry: 1, batch: { max: 4, wait: "200ms" } }, async (items) => {
-    sizes.push(items.length);
-    return items.map(({ payload, ctx }) => {
-      ctx.progress(payload.n);
-      if (payload.n === 2) return new Final("no");
-      return payload.n * 2;
-    });
-  });
+  const mail = t.task(
+    "mail",
+    { schema: z.object({ n: z.number() }), retry: 1, batch: { max: 4, wait: "200ms" } },
+    async (items) => {
+      sizes.push(items.length);
+      return items.map(({ payload, ctx }) => {
+        ctx.progress(payload.n);
+        if (payload.n === 2) return new Final("no");
+        return payload.n * 2;
+      });
+    },
+  );
   const wrongCount = t.task("wrong", { batch: { max: 2, wait: 0 } }, (_: readonly unknown[]) => [1, 2, 3]);
   const jobs = await Promise.all(Array.from({ length: 10 }, (_, n) => mail.push({ n })));
   const misfit = await t.push("mail", { n: "x" }, { kind: "mail" });
   const wrong = await wrongCount.push(null);
   await using _worker = work(t, [mail, wrongCount], { concurrency: 8 });
   const results = await within(Promise.allSettled(jobs.map((job) => job.result())));
-  assert.deepEqual(results.map((each) => (each.status === "fulfilled" ? each.value : "no")), [0, 2, "no", 6, 8, 10, 12, 14, 16, 18]);
+  assert.deepEqual(
+    results.map((each) => (each.status === "fulfilled" ? each.value : "no")),
+    [0, 2, "no", 6, 8, 10, 12, 14, 16, 18],
+  );
   await assert.rejects(within(misfit.result()), /payload\.n/);
   await assert.rejects(within(wrong.result()), /the batch handler of task "wrong" returned 3 results for 1 jobs/);
-  assert.equal(sizes.reduce((a, b) => a + b), 10);
+  assert.equal(
+    sizes.reduce((a, b) => a + b),
+    10,
+  );
   assert.ok(Math.max(...sizes) === 4, `${sizes}`);
 });
 
@@ -222,7 +284,10 @@ test("schedules are synced by the worker, and stay those of their owner", async 
   await using _worker = work(t, [report]);
   await until(async () => (await all(t.schedules.list({ owner: "shop" }))).length === 2);
   const daily = await t.schedules.get("shop.report");
-  assert.deepEqual([daily.cron, daily.zone, daily.job.kind, daily.job.queue, daily.job.expires_in], ["0 9 * * 1-5", "Europe/Berlin", "report", "report", "10m"]);
+  assert.deepEqual(
+    [daily.cron, daily.zone, daily.job.kind, daily.job.queue, daily.job.expires_in],
+    ["0 9 * * 1-5", "Europe/Berlin", "report", "report", "10m"],
+  );
   const job = await t.schedules.runNow("often");
   assert.equal(await within(job.result()), "often");
   assert.ok(await t.schedules.get("other"));

@@ -11,12 +11,17 @@ import { secretsOf, without } from "../dist/secrets.js";
 import { bounded, oneLine } from "../dist/text.js";
 
 test("durations and moments", () => {
-  assert.deepEqual(["500ms", "90s", "1h30m", 250, "1.5s"].map((each) => milliseconds(each as "1s")), [500, 90_000, 5_400_000, 250, 1500]);
+  assert.deepEqual(
+    ["500ms", "90s", "1h30m", 250, "1.5s"].map((each) => milliseconds(each as "1s")),
+    [500, 90_000, 5_400_000, 250, 1500],
+  );
   assert.deepEqual([durationText("1h30m"), durationText(250), durationText(0)], ["5400s", "250ms", "0s"]);
-  for (const wrong of ["", "5", "5 s", "-1s", -1, Number.NaN, null, {}]) assert.throws(() => milliseconds(wrong as never), TypeError);
+  for (const wrong of ["", "5", "5 s", "-1s", -1, Number.NaN, null, {}])
+    assert.throws(() => milliseconds(wrong as never), TypeError);
   assert.equal(momentText(new Date(0)), "1970-01-01T00:00:00.000Z");
   assert.equal(momentText("2026-12-01T09:55:00+01:00"), "2026-12-01T09:55:00+01:00");
-  for (const wrong of ["2026-12-01", "tomorrow", new Date("x"), 5]) assert.throws(() => momentText(wrong as never), TypeError);
+  for (const wrong of ["2026-12-01", "tomorrow", new Date("x"), 5])
+    assert.throws(() => momentText(wrong as never), TypeError);
 });
 
 test("addresses of servers and stores", () => {
@@ -34,12 +39,27 @@ test("addresses of servers and stores", () => {
     "http://h:99999": /from 1 to 65535/,
   };
   for (const [text, why] of Object.entries(refusals)) {
-    assert.throws(() => readAddresses(text), (error: Error) => why.test(error.message) && !error.message.includes("secret"), text);
+    assert.throws(
+      () => readAddresses(text),
+      (error: Error) => why.test(error.message) && !error.message.includes("secret"),
+      text,
+    );
   }
   const store = readStore("redis-sentinel://me:pass%40word@a:1,b/main/2?name=shop");
   assert.deepEqual(
     [store?.hosts, store?.master, store?.db, store?.user, store?.password, store?.name, store?.shown],
-    [[["a", 1], ["b", 26379]], "main", 2, "me", "pass@word", "shop", "redis-sentinel://a:1,b/main/2?name=shop"],
+    [
+      [
+        ["a", 1],
+        ["b", 26379],
+      ],
+      "main",
+      2,
+      "me",
+      "pass@word",
+      "shop",
+      "redis-sentinel://a:1,b/main/2?name=shop",
+    ],
   );
   assert.equal(readStore("http://h"), undefined);
   assert.throws(() => readStore("redis-sentinel://a:1"), /names no master/);
@@ -47,8 +67,20 @@ test("addresses of servers and stores", () => {
 
 test("servers are read from what they wrote of themselves", () => {
   const nowUs = 1e15;
-  const found = readServers("b", { a: `${nowUs - 1e6} 1 1 1 http://a:1`, b: `${nowUs - 2e6} 1 1 1 http://b:1`, old: `${nowUs - 2e7} 1 1 1 http://old:1`, odd: "x" }, nowUs);
-  assert.deepEqual(found.map((each) => each.url), ["http://b:1", "http://a:1"]);
+  const found = readServers(
+    "b",
+    {
+      a: `${nowUs - 1e6} 1 1 1 http://a:1`,
+      b: `${nowUs - 2e6} 1 1 1 http://b:1`,
+      old: `${nowUs - 2e7} 1 1 1 http://old:1`,
+      odd: "x",
+    },
+    nowUs,
+  );
+  assert.deepEqual(
+    found.map((each) => each.url),
+    ["http://b:1", "http://a:1"],
+  );
 });
 
 test("JSON that would lose a part is refused with its place", () => {
@@ -65,8 +97,15 @@ test("JSON that would lose a part is refused with its place", () => {
     [loop, /nested deeper than 61/],
     [deep, /nested deeper than 61/],
   ];
-  for (const [value, why] of cases) assert.throws(() => encode(value, "p"), (error: { detail: string }) => why.test(error.detail));
-  assert.equal(encode({ a: undefined, d: new Date(0), u: "\ud800" }, "p"), '{"d":"1970-01-01T00:00:00.000Z","u":"\\ud800"}');
+  for (const [value, why] of cases)
+    assert.throws(
+      () => encode(value, "p"),
+      (error: { detail: string }) => why.test(error.detail),
+    );
+  assert.equal(
+    encode({ a: undefined, d: new Date(0), u: "\ud800" }, "p"),
+    '{"d":"1970-01-01T00:00:00.000Z","u":"\\ud800"}',
+  );
   assert.equal(encode(undefined, "p"), "null");
 });
 
@@ -88,14 +127,25 @@ test("needs as text and as objects", () => {
 
 test("secrets, bounds and single lines", () => {
   const secrets = secretsOf([{ a: "hunter-2", b: ["short", "http://me:pass-word@h"] }]);
-  assert.equal(without('login hunter-2 as me:pass-word "hunter-2" http://x:y@z', secrets), 'login ••• as ••• "•••" http://•••@z');
+  assert.equal(
+    without('login hunter-2 as me:pass-word "hunter-2" http://x:y@z', secrets),
+    'login ••• as ••• "•••" http://•••@z',
+  );
   assert.ok(Buffer.byteLength(bounded("é".repeat(100), 50)) <= 50);
   assert.equal(bounded("abc", 50), "abc");
   assert.equal(oneLine("a\nb\u001b[0m\u202e"), "a\\nb\\u001b[0m\\u202e");
 });
 
 const hold = (slot: number, generation: number, more: Partial<Hold> = {}): Hold => ({
-  slot, generation, lease: `l${slot}`, name: "job j", ttl: 1000, goodSince: 10_000, deadline: undefined, deadlineAt: undefined, ...more,
+  slot,
+  generation,
+  lease: `l${slot}`,
+  name: "job j",
+  ttl: 1000,
+  goodSince: 10_000,
+  deadline: undefined,
+  deadlineAt: undefined,
+  ...more,
 });
 
 test("a word of an earlier use changes nothing of the next", () => {
@@ -119,9 +169,21 @@ test("leases are extended each fifth of the ttl, all in one call", () => {
   assert.equal(holdings.next(), 10_200);
   assert.deepEqual(holdings.due(10_199), []);
   const due = holdings.due(10_200);
-  assert.deepEqual(due.map((each) => each.lease), ["l0", "l1"]);
+  assert.deepEqual(
+    due.map((each) => each.lease),
+    ["l0", "l1"],
+  );
   const at = new Date(0).toISOString();
-  assert.deepEqual(holdings.answered(due, 10_200, 10_210, { extended: due.map(({ lease }) => ({ lease, expires_at: at })), lost: [], cancel: ["l1"] }).map(([held, why]) => [held.lease, why]), [["l1", "cancelled"]]);
+  assert.deepEqual(
+    holdings
+      .answered(due, 10_200, 10_210, {
+        extended: due.map(({ lease }) => ({ lease, expires_at: at })),
+        lost: [],
+        cancel: ["l1"],
+      })
+      .map(([held, why]) => [held.lease, why]),
+    [["l1", "cancelled"]],
+  );
   assert.equal(words.read(0).stopAt, 11_000);
   assert.equal(holdings.next(), 10_400);
 });
@@ -131,7 +193,10 @@ test("a lease is lost 0.8 ttl after the last answered extend was sent, and told 
   const holdings = new Holdings(words);
   holdings.add(hold(0, words.begin(0, 10_800)));
   assert.deepEqual(holdings.overdue(10_799), []);
-  assert.deepEqual(holdings.overdue(10_800).map(([, why]) => why), ["lost"]);
+  assert.deepEqual(
+    holdings.overdue(10_800).map(([, why]) => why),
+    ["lost"],
+  );
   assert.equal(words.read(0).state, LOST);
   assert.deepEqual(holdings.overdue(10_900), []);
 });
@@ -147,7 +212,10 @@ test("a settling lease is never stopped, and extended only if its settle is not 
   assert.equal(holdings.due(10_390).length, 1);
   assert.deepEqual(holdings.overdue(20_000), []);
   const [held] = holdings.due(10_390);
-  assert.deepEqual(holdings.answered(held ? [held] : [], 10_390, 10_400, { extended: [], lost: ["l0"], cancel: [] }), []);
+  assert.deepEqual(
+    holdings.answered(held ? [held] : [], 10_390, 10_400, { extended: [], lost: ["l0"], cancel: [] }),
+    [],
+  );
   words.change(0, generation, [SETTLING], FREE);
   holdings.sweep(10_500);
   assert.equal(holdings.next(), undefined);
@@ -159,9 +227,16 @@ test("a deadline is told once, and counts by the server's clock from the first e
   holdings.add(hold(0, words.begin(0, 10_800), { deadline: 10_500, deadlineAt: 5_000_000 }));
   const due = holdings.due(10_200);
   // The server answered at 4,999,800 by its clock: 200 ms are left.
-  holdings.answered(due, 10_200, 10_210, { extended: [{ lease: "l0", expires_at: new Date(5_000_800).toISOString() }], lost: [], cancel: [] });
+  holdings.answered(due, 10_200, 10_210, {
+    extended: [{ lease: "l0", expires_at: new Date(5_000_800).toISOString() }],
+    lost: [],
+    cancel: [],
+  });
   assert.deepEqual(holdings.overdue(10_399), []);
-  assert.deepEqual(holdings.overdue(10_400).map(([, why]) => why), ["timed_out"]);
+  assert.deepEqual(
+    holdings.overdue(10_400).map(([, why]) => why),
+    ["timed_out"],
+  );
   assert.deepEqual(holdings.overdue(10_401), []);
 });
 

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 
 /** Looks again and again until something is so; fails after a time. */
-export async function until(met: () => boolean | Promise<boolean>, ms = 10_000, why: () => string = () => ""): Promise<void> {
+export async function until(
+  met: () => boolean | Promise<boolean>,
+  ms = 10_000,
+  why: () => string = () => "",
+): Promise<void> {
   const end = performance.now() + ms;
   while (!(await met())) {
     if (performance.now() > end) assert.fail(`not within ${ms} ms: ${met}; ${why()}`);

@@ -118,7 +118,9 @@ export class Heartbeats {
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: start, execArgv: [] });
     this.#thread = thread;
     thread.on("message", (message: FromThread) => this.#take(message));
-    thread.on("error", (error) => this.#logger.error(`the heartbeat thread failed, and another one is started: ${error}`));
+    thread.on("error", (error) =>
+      this.#logger.error(`the heartbeat thread failed, and another one is started: ${error}`),
+    );
     thread.on("exit", () => {
       if (this.#thread !== thread) return;
       this.#thread = undefined;
@@ -254,7 +256,12 @@ export class Heartbeats {
       const { status, text, header } = await sender.send({ ...request, signal: undefined });
       const owner = header("tenure-owner");
       const retryAfter = header("retry-after");
-      const answer = { status, text, ...(owner === undefined ? {} : { owner }), ...(retryAfter === undefined ? {} : { retryAfter }) };
+      const answer = {
+        status,
+        text,
+        ...(owner === undefined ? {} : { owner }),
+        ...(retryAfter === undefined ? {} : { retryAfter }),
+      };
       this.#post({ relayed: id, answer });
     } catch (fault) {
       const sent = fault instanceof ConnectionLost ? fault.sent : true;

@@ -104,7 +104,9 @@ export class Holdings {
     const idle = [...this.#held.values()].filter((held) => !held.asked);
     let due: Held[] = [];
     if (idle.some((held) => held.nextExtend <= now)) {
-      due = idle.filter((held) => held.nextExtend <= now + EXTEND_AT * held.ttl && (!held.settling || held.nextExtend <= now));
+      due = idle.filter(
+        (held) => held.nextExtend <= now + EXTEND_AT * held.ttl && (!held.settling || held.nextExtend <= now),
+      );
     } else if (now >= this.#reportsFrom) {
       due = idle.filter(reports);
     }

@@ -20,7 +20,11 @@ export type ToThread =
   | { readonly progress: string; readonly slot: number; readonly generation: number }
   | { readonly token: string | undefined }
   | { readonly heard: number; readonly generation: number }
-  | { readonly relayed: number; readonly answer?: Omit<Incoming, "header"> & { owner?: string; retryAfter?: string }; readonly fault?: { why: string; sent: boolean } };
+  | {
+      readonly relayed: number;
+      readonly answer?: Omit<Incoming, "header"> & { owner?: string; retryAfter?: string };
+      readonly fault?: { why: string; sent: boolean };
+    };
 
 /** From the heartbeat thread to the main thread. */
 export type FromThread =

@@ -41,10 +41,12 @@ const relay: Sender = {
         relayed.delete(id);
         reject(new ConnectionLost("no answer in time", { sent: true }));
       }, request.timeout);
-      const settled = <T>(act: (value: T) => void) => (value: T) => {
-        clearTimeout(late);
-        act(value);
-      };
+      const settled =
+        <T>(act: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(late);
+          act(value);
+        };
       relayed.set(id, { resolve: settled(resolve), reject: settled(reject) });
       tell({ relay: id, request });
     }),
@@ -60,7 +62,13 @@ const tokens = fileTokens ?? {
   },
 };
 
-const transport = new Transport(start.settings, tokens, start.relays ? relay : new HttpSender(start.settings), SILENT, 0);
+const transport = new Transport(
+  start.settings,
+  tokens,
+  start.relays ? relay : new HttpSender(start.settings),
+  SILENT,
+  0,
+);
 const holdings = new Holdings(new Words(start.words));
 /** Losses that the main thread has not taken in yet. */
 const untold = new Map<string, NodeJS.Timeout>();
@@ -86,7 +94,10 @@ port.on("message", (message: ToThread) => {
     relayed.delete(message.relayed);
     if (fault) waiting?.reject(new ConnectionLost(fault.why, fault));
     else if (answer) {
-      const headers: Record<string, string | undefined> = { "tenure-owner": answer.owner, "retry-after": answer.retryAfter };
+      const headers: Record<string, string | undefined> = {
+        "tenure-owner": answer.owner,
+        "retry-after": answer.retryAfter,
+      };
       waiting?.resolve({ ...answer, header: (name) => headers[name] });
     }
   }
@@ -125,7 +136,9 @@ async function extend(asked: Held[]): Promise<void> {
   try {
     const shortest = Math.min(...asked.map((held) => held.ttl));
     const items = asked.map((held, n) =>
-      reports[n] === undefined ? JSON.stringify(held.lease) : `{"lease":${JSON.stringify(held.lease)},"progress":${reports[n]}}`,
+      reports[n] === undefined
+        ? JSON.stringify(held.lease)
+        : `{"lease":${JSON.stringify(held.lease)},"progress":${reports[n]}}`,
     );
     const body = `{"leases":[${items.join(",")}]}`;
     const timeout = Math.min(TRY_FOR * shortest, LONGEST_TRY_MS);
@@ -134,7 +147,9 @@ async function extend(asked: Held[]): Promise<void> {
       holdings.failed(asked, now());
       if (WRONG.has(answer.status) && reports.some((each) => each !== undefined)) {
         // A report that is refused must not cost the leases their heartbeat.
-        tell({ warns: `a progress report was refused and is dropped: ${(answer.data as { detail?: string })?.detail}` });
+        tell({
+          warns: `a progress report was refused and is dropped: ${(answer.data as { detail?: string })?.detail}`,
+        });
         forget(asked, reports);
       }
       return;

@@ -45,8 +45,11 @@ const SHAPE = shape({ advance: as.flag, throws: as.flag, limit: as.whole(1) });
  * in their order. Jobs that are scheduled for later stay; with `advance` the test clock jumps to each of
  * them. No timeout is enforced, and no lease is extended.
  */
-// biome-ignore lint/suspicious/noExplicitAny: tasks of different payloads stand in one array.
-export async function runUntilIdle(client: Tenure, tasks: readonly Task<any, any>[], options?: IdleOptions): Promise<Ran[]> {
+export async function runUntilIdle(
+  client: Tenure,
+  tasks: readonly Task<never, unknown>[],
+  options?: IdleOptions,
+): Promise<Ran[]> {
   const { advance = false, throws = true, limit = 1000 } = readOptions(options, SHAPE, "runUntilIdle") as IdleOptions;
   const { transport } = client.parts;
   const handlers = new Handlers(tasks);
@@ -62,12 +65,18 @@ export async function runUntilIdle(client: Tenure, tasks: readonly Task<any, any
       body: JSON.stringify(ask),
     });
     for (const lease of answer.leases) {
-      const { ran, error } = await runOne(transport, handlers.find(lease.job?.queue ?? "", lease.job?.kind ?? ""), lease);
+      const { ran, error } = await runOne(
+        transport,
+        handlers.find(lease.job?.queue ?? "", lease.job?.kind ?? ""),
+        lease,
+      );
       runs.push(ran);
       if (error !== undefined && throws) throw error;
     }
     if (runs.length >= limit || jumps >= limit) {
-      throw new Error(`it is not idle after ${limit} steps; the last job was ${runs.at(-1)?.job.id}. Does a handler push itself again?`);
+      throw new Error(
+        `it is not idle after ${limit} steps; the last job was ${runs.at(-1)?.job.id}. Does a handler push itself again?`,
+      );
     }
     if (answer.leases.length > 0) continue;
     if (!advance || !answer.next_at || !(await waits(transport, handlers.queues))) return runs;
@@ -87,7 +96,11 @@ async function waits(transport: Transport, queues: string[]): Promise<boolean> {
   return false;
 }
 
-async function runOne(transport: Transport, task: AnyTask | undefined, lease: LeaseRecord): Promise<{ ran: Ran; error: unknown }> {
+async function runOne(
+  transport: Transport,
+  task: AnyTask | undefined,
+  lease: LeaseRecord,
+): Promise<{ ran: Ran; error: unknown }> {
   let progress: string | undefined;
   const run = new Run(lease, transport, (written) => {
     progress = written;
@@ -114,9 +127,16 @@ async function runOne(transport: Transport, task: AnyTask | undefined, lease: Le
     if (!(raised instanceof Outcome)) error = raised;
   }
   const settle = written as Written;
-  const item = itemOf(run.id, progress === undefined ? settle : { ...settle, rest: `${settle.rest},"progress":${progress}` });
+  const item = itemOf(
+    run.id,
+    progress === undefined ? settle : { ...settle, rest: `${settle.rest},"progress":${progress}` },
+  );
   const answer = await transport.json<Settled>({ method: "POST", path: "leases/settle", body: `{"settle":[${item}]}` });
-  if (!answer.settled[0]?.ok) error ??= new TenureError("lease_lost", `job ${run.job.id}: its outcome no longer counts`);
+  if (!answer.settled[0]?.ok)
+    error ??= new TenureError("lease_lost", `job ${run.job.id}: its outcome no longer counts`);
   const isDone = settle.outcome === "succeeded";
-  return { ran: { job: run.job, outcome: settle.outcome, result: isDone ? result : undefined, error: settle.error }, error };
+  return {
+    ran: { job: run.job, outcome: settle.outcome, result: isDone ? result : undefined, error: settle.error },
+    error,
+  };
 }

@@ -15,8 +15,11 @@ const SHAPE = shape({ payload: as.any });
 const EXPECTED = shape({ payload: as.any, count: as.whole(0) });
 
 /** The jobs that a task, or a queue, got, oldest first, with their payloads. */
-// biome-ignore lint/suspicious/noExplicitAny: the payload of the task does not matter here.
-export async function pushed(client: Tenure, what: Task<any, any> | string, query: PushedQuery = {}): Promise<JobRecord[]> {
+export async function pushed(
+  client: Tenure,
+  what: Task<never, unknown> | string,
+  query: PushedQuery = {},
+): Promise<JobRecord[]> {
   readOptions(query, SHAPE, "pushed");
   const filter = what instanceof Task ? { queue: what.queue, kind: what.name } : { queue: what };
   const found: JobRecord[] = [];
@@ -29,7 +32,9 @@ export async function pushed(client: Tenure, what: Task<any, any> | string, quer
 function fits(payload: unknown, wanted: unknown): boolean {
   const isPart = typeof wanted === "object" && wanted !== null && typeof payload === "object" && payload !== null;
   if (!isPart || Array.isArray(wanted)) return isDeepStrictEqual(payload, wanted);
-  return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual((payload as Record<string, unknown>)[key], value));
+  return Object.entries(wanted).every(([key, value]) =>
+    isDeepStrictEqual((payload as Record<string, unknown>)[key], value),
+  );
 }
 
 /**
@@ -37,8 +42,11 @@ function fits(payload: unknown, wanted: unknown): boolean {
  *
  * @throws `AssertionError` of `node:assert`, which node:test, vitest and jest show as a failed assertion.
  */
-// biome-ignore lint/suspicious/noExplicitAny: the payload of the task does not matter here.
-export async function assertPushed(client: Tenure, what: Task<any, any> | string, expected: PushedQuery & { count?: number } = {}): Promise<JobRecord[]> {
+export async function assertPushed(
+  client: Tenure,
+  what: Task<never, unknown> | string,
+  expected: PushedQuery & { count?: number } = {},
+): Promise<JobRecord[]> {
   readOptions(expected, EXPECTED, "assertPushed");
   const { count, ...query } = expected;
   const found = await pushed(client, what, query);
@@ -47,7 +55,11 @@ export async function assertPushed(client: Tenure, what: Task<any, any> | string
   const like = "payload" in query ? ` with the payload ${JSON.stringify(query.payload)}` : "";
   const number = found.length === 0 ? "no job" : found.length === 1 ? "1 job" : `${found.length} jobs`;
   const all = await pushed(client, what);
-  const there = all.slice(-10).map((job) => JSON.stringify(job.payload)).join(", ") || "nothing";
+  const there =
+    all
+      .slice(-10)
+      .map((job) => JSON.stringify(job.payload))
+      .join(", ") || "nothing";
   throw new AssertionError({
     message: `${name} got ${number}${like}${count === undefined ? "" : `, not ${count}`}; it got: ${there}`,
     actual: all.map((job) => job.payload),

@@ -52,6 +52,7 @@ export class TestServer implements AsyncDisposable {
   /** Ends it; all its data is gone. */
   async stop(): Promise<void> {
     const ended = new Promise((resolve) => this.#process.once("exit", resolve));
+    this.#process.ref();
     if (this.#process.exitCode === null && this.#process.signalCode === null) {
       this.#process.kill("SIGKILL");
       await ended;
@@ -99,7 +100,9 @@ export async function startServer(options?: ServerOptions): Promise<TestServer> 
       child.kill("SIGKILL");
       rmSync(folder, { recursive: true, force: true });
       if (fault?.code === "ENOENT") {
-        throw new Error(`there is no binary "${binary}"; put \`tenure\` on the PATH, or name it in TENURE_BIN or as { binary }`);
+        throw new Error(
+          `there is no binary "${binary}"; put \`tenure\` on the PATH, or name it in TENURE_BIN or as { binary }`,
+        );
       }
       throw new Error(`\`${binary} ${args.join(" ")}\` did not start: ${fault?.message ?? said.trim()}`);
     }

@@ -66,7 +66,8 @@ export class Ahead {
 
   /** Learns from jobs that wait here with limits or resources which other workers could use. */
   keepsScarce(): void {
-    if (this.#waiting.some(({ run }) => run.lease.limits.length > 0 || run.lease.resources.length > 0)) this.#usual = LONG_MS;
+    if (this.#waiting.some(({ run }) => run.lease.limits.length > 0 || run.lease.resources.length > 0))
+      this.#usual = LONG_MS;
   }
 
   /** When the first one has waited for too long. */

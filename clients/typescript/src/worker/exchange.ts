@@ -82,7 +82,10 @@ export class Exchange {
   start(): void {
     const failed = (error: unknown) => {
       this.#options.logger.error(`the worker cannot go on: ${error instanceof Error ? error.stack : error}`);
-      this.fault ??= new TenureError("internal", `the worker failed: ${error instanceof Error ? error.message : error}`);
+      this.fault ??= new TenureError(
+        "internal",
+        `the worker failed: ${error instanceof Error ? error.message : error}`,
+      );
       this.#askerIsAway = true;
       this.#settler.ring();
     };
@@ -152,7 +155,8 @@ export class Exchange {
     const body = JSON.stringify({ ...waiting, wait: "0s" });
     const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
     if (answer && answer.status < 400) {
-      for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) this.giveBack(new Run(lease, this.#options.transport));
+      for (const lease of (answer.data as { leases: LeaseRecord[] }).leases)
+        this.giveBack(new Run(lease, this.#options.transport));
       this.#wake();
     }
   }
@@ -239,7 +243,12 @@ export class Exchange {
   }
 
   /** Asks, and begins what was granted; otherwise returns how long to wait at least. */
-  async #askOnce(settles: Settle[], ask: object | undefined, wait: number, firstSent: number): Promise<number | undefined> {
+  async #askOnce(
+    settles: Settle[],
+    ask: object | undefined,
+    wait: number,
+    firstSent: number,
+  ): Promise<number | undefined> {
     const answer =
       settles.length > 0
         ? await this.#send(settles, ask)

@@ -8,12 +8,12 @@ import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { TTL_MS, ttlOption } from "../leasing.js";
 import { type Logger, SILENT, TO_STDERR } from "../log.js";
 import { as, readOptions, shape } from "../options.js";
-import { shown } from "../text.js";
 import { Task } from "../task.js";
+import { shown } from "../text.js";
 import type { Transport } from "../transport.js";
 import { Batches } from "./batches.js";
 import { Exchange } from "./exchange.js";
-import { type AnyTask, noHandler, perform, Run, type Stopping } from "./run.js";
+import { type AnyTask, noHandler, perform, type Run, type Stopping } from "./run.js";
 import { listen, type Stoppable, unlisten } from "./signals.js";
 import { failure, type Written } from "./written.js";
 
@@ -55,9 +55,14 @@ const SHAPE = shape({
 });
 
 /** Reads the options of a worker. */
-export function readWorkerOptions(options: WorkerOptions | undefined): WorkerOptions & { ttl?: number; drain?: number } {
+export function readWorkerOptions(
+  options: WorkerOptions | undefined,
+): WorkerOptions & { ttl?: number; drain?: number } {
   const { until_empty, ...read } = readOptions(options, SHAPE, "work");
-  return (until_empty === undefined ? read : { ...read, untilEmpty: until_empty }) as WorkerOptions & { ttl?: number; drain?: number };
+  return (until_empty === undefined ? read : { ...read, untilEmpty: until_empty }) as WorkerOptions & {
+    ttl?: number;
+    drain?: number;
+  };
 }
 
 /** Finds the handler of a job. */
@@ -67,17 +72,24 @@ export class Handlers {
   #only = new Map<string, AnyTask | undefined>();
 
   constructor(tasks: readonly AnyTask[]) {
-    if (!Array.isArray(tasks) || tasks.length === 0) throw new WrongOption("wrong_option", "work takes an array with at least one task");
+    if (!Array.isArray(tasks) || tasks.length === 0)
+      throw new WrongOption("wrong_option", "work takes an array with at least one task");
     for (const task of tasks) {
-      if (!(task instanceof Task)) throw new WrongOption("wrong_option", `work takes tasks, which client.task() makes, not ${shown(task)}`);
+      if (!(task instanceof Task))
+        throw new WrongOption("wrong_option", `work takes tasks, which client.task() makes, not ${shown(task)}`);
       const key = `${task.queue}\0${task.name}`;
-      if (this.#byKind.has(key)) throw new WrongOption("wrong_option", `two tasks have the name "${task.name}" in queue "${task.queue}"`);
+      if (this.#byKind.has(key))
+        throw new WrongOption("wrong_option", `two tasks have the name "${task.name}" in queue "${task.queue}"`);
       this.#byKind.set(key, task);
       // A job without a kind goes to the only handler of its queue.
       this.#only.set(task.queue, this.#only.has(task.queue) ? undefined : task);
     }
     this.queues = [...this.#only.keys()];
-    if (this.queues.length > 32) throw new WrongOption("wrong_option", `a worker asks at most 32 queues, and these tasks have ${this.queues.length}`);
+    if (this.queues.length > 32)
+      throw new WrongOption(
+        "wrong_option",
+        `a worker asks at most 32 queues, and these tasks have ${this.queues.length}`,
+      );
   }
 
   find(queue: string, kind: string): AnyTask | undefined {
@@ -114,7 +126,8 @@ export class Worker implements AsyncDisposable, Stoppable {
     this.#handlers = new Handlers(tasks);
     const queues = options.queues ?? this.#handlers.queues;
     for (const queue of queues) {
-      if (!this.#handlers.queues.includes(queue)) throw new WrongOption("wrong_option", `no task of this worker has the queue "${queue}"`);
+      if (!this.#handlers.queues.includes(queue))
+        throw new WrongOption("wrong_option", `no task of this worker has the queue "${queue}"`);
     }
     this.id = parts.id;
     this.#logger = options.logger === false ? SILENT : (options.logger ?? parts.logger);
@@ -134,12 +147,15 @@ export class Worker implements AsyncDisposable, Stoppable {
       begin: (run) => this.#begin(run),
     });
     for (const task of tasks) {
-      if (task.batch) this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
+      if (task.batch)
+        this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
     }
     parts.heartbeats.start();
     this.done = this.#live(queues, ready);
     // It is also thrown to whoever waits; a worker that nobody waits for logs it.
-    this.done.catch((error) => this.#logger.error(`the worker ends: ${error instanceof Error ? error.message : error}`));
+    this.done.catch((error) =>
+      this.#logger.error(`the worker ends: ${error instanceof Error ? error.message : error}`),
+    );
   }
 
   /**
@@ -207,7 +223,9 @@ export class Worker implements AsyncDisposable, Stoppable {
   }
 
   async #end(): Promise<void> {
-    const draining = this.#exchange.drain().catch((error) => this.#logger.error(`the drain failed: ${describe(error)}`));
+    const draining = this.#exchange
+      .drain()
+      .catch((error) => this.#logger.error(`the drain failed: ${describe(error)}`));
     for (const batches of this.#batches.values()) batches.flush();
     const idle = () => this.#exchange.idle;
     if (this.#runs.size > 0) this.#logger.info(`drains: ${this.#runs.size} jobs still run`);
@@ -252,7 +270,9 @@ export class Worker implements AsyncDisposable, Stoppable {
     for (const run of this.#runs) {
       if (run.stopping === undefined || moment - run.stoppedAt < IGNORES_MS) continue;
       run.stoppedAt = Number.POSITIVE_INFINITY;
-      this.#logger.warn(`job ${run.job.id}: its handler still runs ${durationText(IGNORES_MS)} after it was told to stop (${run.stopping}); give ctx.signal to what it awaits`);
+      this.#logger.warn(
+        `job ${run.job.id}: its handler still runs ${durationText(IGNORES_MS)} after it was told to stop (${run.stopping}); give ctx.signal to what it awaits`,
+      );
     }
   }
 
@@ -260,14 +280,21 @@ export class Worker implements AsyncDisposable, Stoppable {
     this.#runs.add(run);
     run.began = now();
     const task = this.#handlers.find(run.job.queue, run.job.kind);
-    // It waited for its slot, and was lost or cancelled meanwhile.
-    if (run.stopping !== undefined) return this.#finish(run, run.stopping === "lost" ? null : this.#unbegun(run.stopping));
+    // It waited for its slot, and may have been lost or cancelled meanwhile.
+    if (run.held?.isLost) run.stop("lost");
     const batches = task && this.#batches.get(task);
+    if (run.stopping !== undefined) {
+      this.#finish(run, run.stopping === "lost" ? null : this.#unbegun(run.stopping));
+      return;
+    }
     if (batches) {
       void batches.add(run);
       return;
     }
-    if (!task) return this.#finish(run, noHandler(run));
+    if (!task) {
+      this.#finish(run, noHandler(run));
+      return;
+    }
     perform(task, run).then(
       (written) => this.#finish(run, written),
       (error) => this.#finish(run, failure(`its outcome cannot be written: ${describe(error)}`)),
@@ -275,7 +302,9 @@ export class Worker implements AsyncDisposable, Stoppable {
   }
 
   #unbegun(stopping: Stopping): Written {
-    return stopping === "timed_out" ? failure("timeout") : { outcome: "released", error: undefined, rest: "", quiet: true };
+    return stopping === "timed_out"
+      ? failure("timeout")
+      : { outcome: "released", error: undefined, rest: "", quiet: true };
   }
 
   #finish(run: Run, written: Written | null): void {
@@ -304,7 +333,8 @@ export class Worker implements AsyncDisposable, Stoppable {
     const { job } = run;
     const took = ((now() - run.began) / 1000).toFixed(3);
     let why = written?.error ? `: ${written.error.split("\n", 1)[0]}` : "";
-    if (!written) why = `: the lease was lost after ${took} s${run.stopping === "lost" ? "" : " (the event loop was blocked, or the process stopped)"}; its outcome is not settled, and the job may run elsewhere`;
+    if (!written)
+      why = `: the lease was lost after ${took} s${run.stopping === "lost" ? "" : " (the event loop was blocked, or the process stopped)"}; its outcome is not settled, and the job may run elsewhere`;
     const line = `job ${job.id} ${job.queue} ${job.kind || "-"} attempt ${job.attempt} ${outcome} in ${took} s${why}`;
     if (isBad) this.#logger.warn(line);
     else this.#logger.info(line);

@@ -42,11 +42,13 @@ export function returned(value: unknown, ctx: Context): Written {
   try {
     result = encode(value, "result");
   } catch (refused) {
-    const why = refused instanceof Error ? ((refused as { detail?: string }).detail ?? refused.message) : String(refused);
+    const why =
+      refused instanceof Error ? ((refused as { detail?: string }).detail ?? refused.message) : String(refused);
     return finalFailure(`its result cannot be stored: ${why}`);
   }
   const bytes = result.length * 3 > RESULT_BYTES ? Buffer.byteLength(result) : 0;
-  if (bytes > RESULT_BYTES) return finalFailure(`its result has ${bytes} bytes as JSON; at most ${RESULT_BYTES} can be stored`);
+  if (bytes > RESULT_BYTES)
+    return finalFailure(`its result has ${bytes} bytes as JSON; at most ${RESULT_BYTES} can be stored`);
   return { outcome: "succeeded", error: undefined, rest: `,"result":${result}${beside}` };
 }
 
@@ -63,7 +65,11 @@ export function thrown(error: unknown, ctx: Context): Written {
   let text: string | undefined;
   if (outcome === "failed") {
     // What a handler says itself needs no stack, except where it names a cause.
-    text = boundedError(ctx.hide(error.cause === undefined ? error.message || describe(error) : `${error.message}\n${traced(error.cause)}`));
+    text = boundedError(
+      ctx.hide(
+        error.cause === undefined ? error.message || describe(error) : `${error.message}\n${traced(error.cause)}`,
+      ),
+    );
     rest += `,"error":${JSON.stringify(text)}`;
   }
   return { outcome, error: text, rest: rest + ctx.beside(outcome) };

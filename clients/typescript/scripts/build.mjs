@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+import { spawnSync } from "node:child_process";
+// Builds dist/: types by tsc, and code that is bundled and minified, with source maps.
+//
+// The code is made of some forty modules. Bundled, a program that uses the package opens four files.
+import { rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const dist = `${root}dist`;
+rmSync(dist, { recursive: true, force: true });
+const tsc = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.json", "--emitDeclarationOnly", "--stripInternal"], {
+  cwd: root,
+  stdio: "inherit",
+});
+if (tsc.status !== 0) process.exit(tsc.status ?? 1);
+await build({
+  absWorkingDir: root,
+  entryPoints: [
+    { in: "src/index.ts", out: "index" },
+    { in: "src/testing/index.ts", out: "testing/index" },
+    // Beside the chunk that starts it by its address.
+    { in: "src/heartbeats/thread.ts", out: "thread" },
+  ],
+  outdir: dist,
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  minify: true,
+  legalComments: "none",
+  sourcemap: "linked",
+  sourcesContent: false,
+  chunkNames: "[name]-[hash]",
+  logLevel: "warning",
+});

@@ -1,0 +1,33 @@
+// The packed package in an empty project: a worker runs a job whose handler blocks for longer than its ttl.
+import assert from "node:assert/strict";
+import { Final, SchemaMismatch, Tenure, TenureError } from "tenure";
+import { runUntilIdle, startServer } from "tenure/testing";
+
+const server = await startServer({ clock: false });
+const t = server.client();
+const task = t.task("blocks", {}, (ms) => {
+  const end = Date.now() + ms;
+  while (Date.now() < end);
+  return "done";
+});
+const job = await task.push(2000);
+const worker = t.work([task], { ttl: "1s", signals: false });
+assert.equal(await job.result({ wait: "20s" }), "done");
+await worker.stop();
+assert.equal((await job.get()).attempt, 1);
+assert.equal((await job.get()).lost, 0);
+await task.push(0);
+assert.equal((await runUntilIdle(t, [task])).length, 1);
+// A minifier shortens the names of classes, and must not shorten those of errors.
+await assert.rejects(t.job("none").get(), (error) => error instanceof TenureError && error.name === "NotFound");
+assert.equal(new Final("x").name, "Final");
+assert.equal(new SchemaMismatch("x", [], "y").name, "SchemaMismatch");
+const bad = t.task("bad", { retry: 1 }, () => {
+  throw new RangeError("no such page");
+});
+const failed = await bad.push(null);
+await runUntilIdle(t, [bad], { throws: false });
+assert.match((await failed.get()).error, /^RangeError: no such page\n {4}at .*runs\.mjs/);
+t.close();
+await server.stop();
+console.log(`${process.argv[2]}: runs`);
