@@ -33,6 +33,7 @@ function check(value: unknown, where: string, depth: number): void {
       return;
     case "bigint":
       refuse(where, "a bigint is not JSON; use a number below 2^53, or text");
+      break;
     case "object":
       if (value !== null) checkObject(value, where, depth);
       return;

@@ -1,6 +1,6 @@
 // The packed package in an empty project: a worker runs a job whose handler blocks for longer than its ttl.
 import assert from "node:assert/strict";
-import { Final, SchemaMismatch, Tenure, TenureError } from "tenure";
+import { Final, SchemaMismatch, TenureError } from "tenure";
 import { runUntilIdle, startServer } from "tenure/testing";
 
 const server = await startServer({ clock: false });
