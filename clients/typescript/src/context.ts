@@ -96,8 +96,8 @@ export class Context {
   }
 
   /**
-   * Pushes a job in the same step in which this run is settled, or neither happens; at most 100. Returns
-   * its id.
+   * Pushes a job in the same step in which this run is settled as succeeded, or neither happens; at most
+   * 100. A run that ends otherwise pushes nothing. Returns the id of the job.
    */
   async push<In>(task: Task<In, unknown>, payload: In, options?: TaskPushOptions): Promise<string>;
   async push(job: JobSpec): Promise<string>;

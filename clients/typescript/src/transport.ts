@@ -157,20 +157,24 @@ export class Transport {
   }
 
   /**
-   * Sends a call once.
+   * Sends a call once, for callers that send it again until it is answered.
    *
-   * @throws {@link ConnectionLost} if no server answered it.
+   * @throws {@link ConnectionLost} if no server answered it, whatever the reason: an outage may also be a
+   * gateway that answers with a page, or a token that cannot be had.
    */
   async once(call: Call, timeout: number): Promise<Answer> {
-    let address: Address;
+    let sent = false;
     try {
-      address = await this.servers.current();
+      const address = await this.servers.current();
+      sent = true;
+      const answer = await this.#sendTo(address, call, timeout);
+      if (answer.status === 401) await this.#tokens.get(true);
+      return answer;
     } catch (fault) {
-      throw new ConnectionLost(fault instanceof TenureError ? fault.detail : String(fault), { sent: false });
+      if (fault instanceof ConnectionLost) throw fault;
+      const why = fault instanceof TenureError ? fault.detail : fault instanceof Error ? fault.message : String(fault);
+      throw new ConnectionLost(why, { sent });
     }
-    const answer = await this.#sendTo(address, call, timeout);
-    if (answer.status === 401) await this.#tokens.get(true);
-    return answer;
   }
 
   /** Closes idle connections. */

@@ -252,3 +252,30 @@ test("reports go with extends of their own, once in 0.9 s", () => {
   assert.deepEqual(holdings.due(10_500), []);
   assert.equal(holdings.due(10_910)[0]?.progress, "2");
 });
+
+test("an answer that is no JSON, or a token that cannot be had, is no end of a worker", async () => {
+  const { Transport } = await import("../dist/transport.js");
+  const { SILENT } = await import("../dist/log.js");
+  const [address] = readAddresses("http://h:1");
+  const settings = {
+    addresses: address ? [address] : [],
+    store: undefined,
+    namespace: undefined,
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
+    secret: false,
+  };
+  const html = { send: async () => ({ status: 200, header: () => undefined, text: "<html>" }), close() {} };
+  const call = { method: "GET", path: "stats" } as const;
+  const none = { get: () => undefined };
+  await assert.rejects(new Transport(settings, none, html, SILENT, 0).once(call, 100), {
+    name: "Error",
+    message: /is no Tenure server/,
+    sent: true,
+  });
+  const vault = { get: () => Promise.reject(new Error("the vault is sealed")) };
+  await assert.rejects(new Transport(settings, vault, html, SILENT, 0).once(call, 100), {
+    message: "the vault is sealed",
+  });
+});

@@ -10,6 +10,8 @@ import { FREE, LOST, RUNNING, SETTLING, type State, Words } from "./words.js";
 
 /** The most leases that one process holds at once. */
 const SLOTS = 16_384;
+/** A thread that fails at its start must not be started without end. */
+const RESTART_MS = 100;
 const LIVE: readonly State[] = [RUNNING, SETTLING, LOST];
 
 /** A lease to hold. */
@@ -118,15 +120,21 @@ export class Heartbeats {
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: start, execArgv: [] });
     this.#thread = thread;
     thread.on("message", (message: FromThread) => this.#take(message));
-    thread.on("error", (error) =>
-      this.#logger.error(`the heartbeat thread failed, and another one is started: ${error}`),
-    );
+    let fault = "it ended";
+    thread.on("error", (error) => {
+      fault = error.message;
+    });
     thread.on("exit", () => {
       if (this.#thread !== thread) return;
       this.#thread = undefined;
-      if (this.#held.size === 0) return;
-      this.start();
-      this.#post({ hold: JSON.stringify([...this.#held.values()].map((each) => each.hold)) });
+      this.#logger.error(
+        `the heartbeat thread failed, and another one is started: ${fault}; a bundler must leave this package as it is`,
+      );
+      setTimeout(() => {
+        if (this.#held.size === 0) return;
+        this.start();
+        this.#post({ hold: JSON.stringify([...this.#held.values()].map((each) => each.hold)) });
+      }, RESTART_MS).unref();
     });
     // After the listeners: a listener that is added later keeps the program from ending.
     thread.unref();

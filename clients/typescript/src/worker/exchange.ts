@@ -30,6 +30,8 @@ const GATHER_MS = 1;
 /** A grant that took a larger part of the ttl than this does not wait for a slot. */
 const FRESH = 0.1;
 const LONGEST_PAUSE_MS = 5000;
+/** A waiting call that is not answered this long after its withdrawal is withdrawn again. */
+const WITHDRAW_AGAIN_MS = 100;
 
 /** What an exchange needs to know of its worker. */
 export interface ExchangeOptions {
@@ -58,6 +60,8 @@ export class Exchange {
   #slice: number;
   #asker = new Bell();
   #settler = new Bell();
+  /** Rings when a lease call is answered. */
+  #answer = new Bell();
   #ahead: Ahead;
   #settles: Settles;
   /** How many runs have a slot. */
@@ -137,27 +141,34 @@ export class Exchange {
     return this.#running === 0 && this.#taking === 0 && this.#ahead.size === 0 && this.#settles.allAnswered;
   }
 
-  /** Whether nothing is to be settled. */
+  /** Whether nothing is to be settled, nor about to be. */
   get settled(): boolean {
-    return this.#settles.allAnswered;
+    return this.#taking === 0 && this.#settles.allAnswered;
   }
 
-  /** Asks for nothing more. A call that waits is ended at the server, without a grant lost. */
+  /**
+   * Asks for nothing more. A call that waits is ended at the server, without a grant lost; fulfilled when it
+   * is answered, or its server is away.
+   */
   async drain(): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
-    const waiting = this.#waiting;
     for (const run of this.#ahead.takeAll()) this.giveBack(run);
     this.#wake();
-    if (!waiting) return;
-    // The same request id takes the waiting call's place; what that was granted comes to both, and is
-    // given back once: a settle of the same outcome is answered the same.
-    const body = JSON.stringify({ ...waiting, wait: "0s" });
-    const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
-    if (answer && answer.status < 400) {
-      for (const lease of (answer.data as { leases: LeaseRecord[] }).leases)
-        this.giveBack(new Run(lease, this.#options.transport));
-      this.#wake();
+    const until = now() + LONGEST_PAUSE_MS;
+    // The same request id takes the waiting call's place, unless it comes to the server before that call:
+    // so it is sent again until that call is answered.
+    while (this.#waiting && now() < until) {
+      const body = JSON.stringify({ ...this.#waiting, wait: "0s" });
+      const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
+      if (answer && answer.status < 400) {
+        // What was granted comes to both, and is given back twice: the second settle is answered as the first.
+        for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) {
+          this.giveBack(new Run(lease, this.#options.transport));
+        }
+        this.#wake();
+      }
+      if (this.#waiting) await this.#answer.wait(WITHDRAW_AGAIN_MS);
     }
   }
 
@@ -200,6 +211,7 @@ export class Exchange {
       const fault = await this.#askOnce(settles, free > 0 ? ask : undefined, wait, firstSent);
       this.#waiting = undefined;
       this.#askerIsAway = false;
+      this.#answer.ring();
       if (fault === undefined) {
         backoff = new Backoff();
         id = newId("request");
