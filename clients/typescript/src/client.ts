@@ -32,7 +32,7 @@ import { type ScheduleEntry, Timetable } from "./timetable.js";
 import { part, Transport } from "./transport.js";
 import { readWorkerOptions, Worker, type WorkerOptions } from "./worker/worker.js";
 
-/** Which jobs a list shows, or a bulk call changes. All that are given must fit. */
+/** A filter of jobs. All fields that are given must fit. */
 export interface JobQuery {
   /** Jobs of this queue. */
   queue?: string;
@@ -361,7 +361,7 @@ export class Tenure implements AsyncDisposable {
     return this.#transport.json({ method: "GET", path: "stats", ...signalOf(options, "stats") });
   }
 
-  /** Lets the server count all sums anew and compare; `deep` also compares what is stored with its checksums. */
+  /** Lets the server recount all sums and compare them; `deep` also compares what is stored with its checksums. */
   audit(options: { deep?: boolean } & Abortable = {}): Promise<Audit> {
     const known = shape({ deep: as.flag, signal: as.signal });
     const { signal, ...query } = readOptions(options, known, "audit") as Record<string, unknown> & Abortable;

@@ -8,14 +8,13 @@ import type {
   Parent,
   ResourceVerdict,
 } from "./generated.js";
-import { type JobSpec, readSpec, writeJob } from "./job-fields.js";
+import { type JobSpec, type Pushable, readSpec, type TaskPushOptions, writeJob } from "./job-fields.js";
 import { encode } from "./json.js";
 import { resourceOf } from "./leasing.js";
 import { listOf } from "./lists.js";
 import { as, wrong } from "./options.js";
 import type { OutcomeFields, Stopped } from "./outcomes.js";
 import { secretsOf, valueWithout, without } from "./secrets.js";
-import type { Task, TaskPushOptions } from "./task.js";
 import { shown } from "./text.js";
 import { part, type Transport } from "./transport.js";
 
@@ -99,10 +98,10 @@ export class Context {
    * Pushes a job in the same step in which this run is settled as succeeded, or neither happens; at most
    * 100. A run that ends otherwise pushes nothing. Returns the id of the job.
    */
-  async push<In>(task: Task<In, unknown>, payload: In, options?: TaskPushOptions): Promise<string>;
+  async push<In>(task: Pushable<In>, payload: In, options?: TaskPushOptions): Promise<string>;
   async push(job: JobSpec): Promise<string>;
-  async push(what: Task<never, unknown> | JobSpec, payload?: unknown, options?: TaskPushOptions): Promise<string> {
-    const isTask = "pushMany" in what;
+  async push(what: Pushable<never> | JobSpec, payload?: unknown, options?: TaskPushOptions): Promise<string> {
+    const isTask = "jobOf" in what;
     const spec: Partial<NewJob> = isTask ? await what.jobOf(payload as never, options) : readSpec(what, "ctx.push");
     if (this.#pushes.length >= PUSHES_MAX) wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`);
     const job = writeJob(spec);

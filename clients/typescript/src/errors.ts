@@ -16,7 +16,7 @@ export type ClientCode =
 /** All codes of a `TenureError`: those of the server, and those of this package. */
 export type ErrorCode = Code | ClientCode;
 
-/** What an error tells beside its sentence. */
+/** The fields of an error beside its sentence. */
 export interface ErrorFields {
   /** What to do next, in a sentence. */
   hint?: string | undefined;
@@ -99,7 +99,7 @@ export class TenureError extends Error {
 export class Unreachable extends TenureError {}
 /** The answer was lost: the call may have been carried out. Make the same call again, with the same ids. */
 export class OutcomeUnknown extends TenureError {}
-/** What answered is no Tenure server. */
+/** The answer is not one of a Tenure server. */
 export class UnexpectedAnswer extends TenureError {}
 /** 401 and 403: the token is missing or wrong, or the call comes from a place that may not call. */
 export class NotPermitted extends TenureError {}
@@ -124,11 +124,11 @@ export class JobFailed extends TenureError {}
 /** The job whose result was asked for was cancelled; `job` is its id. */
 export class JobCancelled extends TenureError {}
 
-/** One thing that a schema found. */
+/** One mismatch that a schema found. */
 export interface SchemaIssue {
   /** Where in the value, such as `payload.order.id`. */
   path: string;
-  /** What is wrong, as the schema says it. */
+  /** The mismatch, as the schema describes it. */
   message: string;
 }
 

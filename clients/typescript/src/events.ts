@@ -7,7 +7,7 @@ import type { Transport } from "./transport.js";
 /** The longest wait of one call for the next event. */
 const SLICE_MS = 30_000;
 
-/** Which events are read, and from where. All filters that are given must fit. */
+/** The place to read from, and filters. All filters that are given must fit. */
 export interface EventOptions extends Abortable {
   /** Goes on behind this event: an id, or `first` for the oldest that is kept. Default: from now on. */
   since?: string;

@@ -6,7 +6,7 @@ const FRAMES = 10;
 const CAUSES = 3;
 const OWN = new URL("./", import.meta.url).href;
 
-/** What a thrown value is: its name and its message. */
+/** The name and the message of a thrown value. */
 export function describe(thrown: unknown): string {
   if (!(thrown instanceof Error)) return `a thrown value that is no Error: ${plain(thrown)}`;
   try {

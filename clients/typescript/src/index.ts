@@ -31,8 +31,10 @@ export type {
   BackoffOptions,
   JobOptions,
   JobSpec,
+  Pushable,
   RetryOptions,
   SharedJobOptions,
+  TaskPushOptions,
   UniqueOptions,
 } from "./job-fields.js";
 export { Lease, type LeaseOptions } from "./leasing.js";
@@ -73,7 +75,7 @@ export type {
 } from "./schedules.js";
 export type { ClientOptions, Token } from "./settings.js";
 export type { InputOf, OutputOf, StandardIssue, StandardResult, StandardSchema } from "./standard-schema.js";
-export type { BatchHandler, BatchItem, BatchOptions, Handler, TaskOptions, TaskPushOptions } from "./task.js";
+export type { BatchHandler, BatchItem, BatchOptions, Handler, TaskOptions } from "./task.js";
 export { Task } from "./task.js";
 export type { ScheduleEntry } from "./timetable.js";
 export { VERSION } from "./version.js";

@@ -39,13 +39,13 @@ export interface UniqueOptions {
   until?: "end" | "start";
   /** It is held at least this long after the push, also by a finished job. */
   for?: Duration;
-  /** What a push does that meets a holder: answers it (`keep`, the default), gives it the new content, or is refused. */
+  /** The effect of a push that meets a holder: it answers it (`keep`, the default), gives it the new content (`replace`), or is refused (`reject`). */
   onConflict?: "keep" | "replace" | "reject";
   /** With `replace`: pushes move the moment no further than this beyond the first wait. */
   within?: Duration;
 }
 
-/** What jobs of one task share, and a push may say for itself. */
+/** Options that jobs of one task share, and that one push may override. */
 export interface SharedJobOptions {
   /** -100 to 100; higher goes first. Default 0. */
   priority?: number;
@@ -61,11 +61,11 @@ export interface SharedJobOptions {
   group?: string;
   /** Words to find it by: at most 16, keys of 1 to 64 bytes, values up to 256. */
   labels?: Record<string, string>;
-  /** What happens if a parent fails for good. Default `cancel`. */
+  /** Whether it is cancelled or runs if a parent fails for good. Default `cancel`. */
   onParentFailure?: "cancel" | "run";
 }
 
-/** What one job may say beside its queue and payload. */
+/** The options of one job beside its queue and payload. */
 export interface JobOptions extends SharedJobOptions {
   /**
    * The id, 1 to 256 bytes; made by this package if absent. A push under an id that is there stores
@@ -98,6 +98,20 @@ export interface JobSpec extends JobOptions {
   queue?: string;
   /** Any JSON of at most 256 KiB. */
   payload?: unknown;
+}
+
+/** The options of one job of a task. */
+export interface TaskPushOptions extends Omit<JobOptions, "kind"> {
+  /** The queue. Default that of the task. */
+  queue?: string;
+}
+
+/** A task, as far as a push of its jobs goes. */
+export interface Pushable<In> {
+  /** The kind of its jobs. */
+  readonly name: string;
+  /** A job of this task as the server reads it. */
+  jobOf(payload: In, options?: TaskPushOptions): Promise<Partial<NewJob>>;
 }
 
 const BACKOFF = shape({

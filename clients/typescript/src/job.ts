@@ -12,7 +12,7 @@ import { part, type Transport } from "./transport.js";
 /** The longest wait of one call. */
 const SLICE_MS = 30_000;
 
-/** What an abort signal may be given for. */
+/** A call that an abort signal can end. */
 export interface Abortable {
   /** Ends the call; it then rejects with the reason of the signal. */
   signal?: AbortSignal;
@@ -24,7 +24,7 @@ export interface ResultOptions extends Abortable {
   wait?: Duration;
 }
 
-/** What may be changed in a job that waits. `null` is the default of the queue. */
+/** The fields of a waiting job that may be changed. `null` is the default of the queue. */
 export interface JobChanges {
   /** When it may run. Excludes `delay`. */
   runAt?: Moment | null;
@@ -58,7 +58,7 @@ const CHANGES = shape({
   expiresAt: as.orNull(as.moment),
 });
 
-/** What a push answered. */
+/** The answer of a push. */
 export interface Pushed {
   /** Whether the job was there already, by its id or its unique key: nothing was stored. */
   readonly duplicate: boolean;
@@ -218,7 +218,7 @@ export class Job<R = unknown> implements Pushed {
 const SIGNAL = shape({ signal: as.signal });
 const WAITING = shape({ signal: as.signal, wait: as.ms });
 
-/** The signal of a call that takes nothing else. */
+/** The signal of a call that has no other option. */
 export function signalOf(options: Abortable | undefined, call: string): { signal?: AbortSignal } {
   return options === undefined ? {} : (readOptions(options, SIGNAL, call) as { signal?: AbortSignal });
 }

@@ -113,7 +113,7 @@ export class Lease implements AsyncDisposable {
 export function resourceOf<D>(resources: readonly LeasedResource[], pool: string): LeasedResource & { data: D } {
   const found = resources.find((each) => each.pool === pool);
   if (found) return found as LeasedResource & { data: D };
-  return wrong(`the pool "${pool}"`, "is none of those that are held", `put { pool: "${pool}" } into the needs`);
+  return wrong(`the pool "${pool}"`, "is not held here", `put { pool: "${pool}" } into the needs`);
 }
 
 async function settleReleased(transport: Transport, lease: string, retryFor = transport.retryFor): Promise<void> {

@@ -10,7 +10,7 @@ import type { Transport } from "./transport.js";
 const PORTION = 1000;
 const PORTION_BYTES = 1024 * 1024;
 
-/** What the server answers to the push of one job. */
+/** The server's answer to the push of one job. */
 export interface PushAnswer {
   readonly id: string;
   readonly duplicate: boolean;

@@ -21,7 +21,7 @@ export interface RateOptions {
   burst?: number;
 }
 
-/** What a limit allows; at least one of `concurrency`, `rate` and `gauge`. `null` is none. */
+/** The settings of a limit; at least one of `concurrency`, `rate` and `gauge`. `null` is none. */
 export interface LimitSettings {
   /** How many permits there are, from 0 on; 0 closes the limit for now. */
   concurrency?: number | null;
@@ -45,11 +45,11 @@ export interface PoolSettings {
   rate?: Rate | null;
   /** After how many grants a resource is banned, from 1 on; null is never. */
   maxUses?: number | null;
-  /** Which free resource is handed out. Default `lru`. */
+  /** The free resource that is handed out: the one whose last use is longest ago (`lru`), or any. Default `lru`. */
   pick?: "lru" | "random";
 }
 
-/** What jobs of a queue have that say nothing else, and how the queue is worked. */
+/** The settings of a queue: the defaults of its jobs, its bound and its shares. */
 export interface QueueSettings {
   /** At most 16. `{payload.FIELD}` in the name of a limit is filled in from the payload. */
   needs?: readonly Need[];
@@ -73,7 +73,7 @@ export interface QueueSettings {
 export interface NewResource<D = unknown> {
   /** 1 to 256 bytes. */
   id: string;
-  /** What its holder gets and nobody else is shown: any JSON of at most 64 KiB. */
+  /** Shown to its holder alone: any JSON of at most 64 KiB. */
   data?: D;
   /** Words by which a need asks for it, at most 16. */
   tags?: readonly string[];

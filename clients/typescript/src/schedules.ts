@@ -25,7 +25,7 @@ export interface Timing {
   endsAt?: Moment | null;
   /** The longest delay of a moment, up to 1 day. Default none. */
   jitter?: Duration;
-  /** What a moment does while an earlier job of the schedule is unfinished. Default `skip`. */
+  /** The effect of a moment while an earlier job of the schedule is unfinished. Default `skip`. */
   overlap?: "skip" | "queue" | "allow";
   /** Which of several due moments fire, as after an outage. Default `last`. */
   catchUp?: "none" | "last" | "all";
@@ -61,7 +61,7 @@ export interface ScheduledJobOptions {
 
 /** A schedule: a timing and a job. */
 export interface ScheduleSettings extends Timing {
-  /** What each moment pushes. */
+  /** The job that each moment pushes. */
   job: ScheduledJobOptions;
   /** The set that it belongs to, for `sync`. */
   owner?: string | null;

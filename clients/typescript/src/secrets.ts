@@ -1,5 +1,5 @@
-// What leased resources hold is kept out of errors and progress, by the rule that all workers of
-// Tenure have: a string of at least six characters out of the data becomes three dots, and so does
+// The data of leased resources is kept out of errors and progress, by the rule of all workers of
+// Tenure: a string of at least six characters out of the data becomes three dots, and so does
 // the login of an address, out of the data or not, since libraries print the addresses they are given.
 
 const HIDDEN = "•••";

@@ -9,7 +9,7 @@ import { shown } from "./text.js";
 /** The token: text, or a function that returns it, asked at the first call, each minute, and after a 401. */
 export type Token = string | (() => string | Promise<string>);
 
-/** Where the server is, and how it is called. What is not given is read from the environment. */
+/** The address of the server, and how it is called. Absent options are read from the environment. */
 export interface ClientOptions {
   /**
    * The address of a server, of several with commas between, or of the Redis in which its servers are
@@ -19,7 +19,7 @@ export interface ClientOptions {
   url?: string;
   /** The token. Default: TENURE_TOKEN, then the file. */
   token?: Token;
-  /** A file with the token in its first line, read anew when it changes. Default: TENURE_TOKEN_FILE. */
+  /** A file with the token in its first line, read again when it changes. Default: TENURE_TOKEN_FILE. */
   tokenFile?: string;
   /** 1 to 63 letters `a-z0-9-`. Default: TENURE_NAMESPACE, then `default`. */
   namespace?: string;
@@ -59,7 +59,7 @@ const SHAPE = shape({
   logger: as.any,
 });
 
-/** What a thread of its own needs to call the same servers. It can be sent to one. */
+/** The part of the settings that can be sent to another thread, which then calls the same servers. */
 export interface Plain {
   readonly addresses: readonly Address[];
   readonly store: StoreAddress | undefined;
@@ -148,7 +148,7 @@ export class TokenSource {
     if (typeof given === "string") this.#known = given;
   }
 
-  /** The token; `fresh` asks for it anew, since the server refused the one there is. */
+  /** The token; `fresh` asks for it again, since the server refused the present one. */
   get(fresh = false): string | undefined | Promise<string | undefined> {
     if (typeof this.#given !== "function" && this.file === undefined) return this.#known;
     if (!fresh && Date.now() < this.#until) return this.#known;

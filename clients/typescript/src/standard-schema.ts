@@ -11,7 +11,7 @@ export interface StandardSchema<In = unknown, Out = In> {
   };
 }
 
-/** What a schema says about a value. */
+/** The verdict of a schema. */
 export type StandardResult<Out> =
   | { readonly value: Out; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
@@ -22,7 +22,7 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema takes. */
+/** The input of a schema. */
 export type InputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["input"];
-/** What a schema makes of it. */
+/** The output of a schema. */
 export type OutputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["output"];

@@ -2,13 +2,14 @@ import type { Context } from "./context.js";
 import type { Duration } from "./durations.js";
 import { WrongOption } from "./errors.js";
 import type { NewJob } from "./generated.js";
-import type { Abortable } from "./job.js";
-import { Job } from "./job.js";
+import { type Abortable, Job } from "./job.js";
 import {
   JOB,
   type JobOptions,
+  type Pushable,
   SHARED,
   type SharedJobOptions,
+  type TaskPushOptions,
   type UniqueOptions,
   type WrittenJob,
   writeJob,
@@ -30,11 +31,11 @@ export interface BatchOptions {
   wait?: Duration;
 }
 
-/** What all jobs of a task share. */
+/** The options of a task, which all its jobs share. */
 export interface TaskOptions<In, Out, RIn, ROut> extends SharedJobOptions {
-  /** What the payload is. Checked at the push and at the run; a mismatch at the run fails the job for good. */
+  /** The schema of the payload. Checked at the push and at the run; a mismatch at the run fails the job for good. */
   schema?: StandardSchema<In, Out>;
-  /** What the handler returns. A mismatch fails the job for good. */
+  /** The schema of the result. A mismatch fails the job for good. */
   result?: StandardSchema<RIn, ROut>;
   /** The queue of its jobs. Default the name of the task. */
   queue?: string;
@@ -44,12 +45,6 @@ export interface TaskOptions<In, Out, RIn, ROut> extends SharedJobOptions {
   unique?: string | UniqueOptions | ((payload: In) => string | UniqueOptions);
   /** A job that does not run within this time of its push is cancelled. */
   expiresIn?: Duration;
-}
-
-/** What one job of a task may say for itself. */
-export interface TaskPushOptions extends Omit<JobOptions, "kind"> {
-  /** The queue. Default that of the task. */
-  queue?: string;
 }
 
 /** A handler: returns the result, or throws. */
@@ -81,7 +76,7 @@ const PUSH: Shape = { ...JOB, queue: ["queue", as.text], signal: ["signal", as.s
 const BATCH_WAIT_MS = 100;
 
 /** A kind of job: its name, its payload, its options and its handler. */
-export class Task<In, R> {
+export class Task<In, R> implements Pushable<In> {
   /** The kind of its jobs. */
   readonly name: string;
   /** The queue of its jobs. */
@@ -141,7 +136,7 @@ export class Task<In, R> {
     return own;
   }
 
-  /** Writes a job of this task as the server reads it. @internal */
+  /** A job of this task as the server reads it. Nothing is sent. @throws `SchemaMismatch` */
   async jobOf(payload: In, options?: TaskPushOptions & Abortable): Promise<Partial<NewJob>> {
     if (this.#schema) await validate(this.#schema, payload, "payload", this.name);
     const call = `push of task "${this.name}"`;

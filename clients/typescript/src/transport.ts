@@ -43,7 +43,7 @@ export interface Reply {
   readonly repeated: boolean;
 }
 
-/** What one sending brought. */
+/** The answer to one sending. */
 export interface Answer {
   readonly status: number;
   readonly data: unknown;
@@ -122,7 +122,7 @@ export class Transport {
         }
         const gateway = error instanceof UnexpectedAnswer && answer.status >= 502 && answer.status <= 504;
         if (!error.retryable && !gateway) {
-          // What is to be gone is gone: an earlier sending may have done it.
+          // It is deleted: an earlier sending may have been carried out.
           if (answer.status === 404 && mayHaveHappened && call.method === "DELETE") {
             return { status: 204, data: undefined, text: "", firstSent, repeated: true };
           }

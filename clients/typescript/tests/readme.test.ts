@@ -22,7 +22,12 @@ test("the programs of the README compile and run", async () => {
   const server = await Server.start();
   const env = { ...process.env, TENURE_URL: server.url };
   const run = (n: number) =>
-    execFileSync(process.execPath, [`readme-dist/block-${n}.js`], { env, encoding: "utf8", timeout: 30_000, stdio: "pipe" });
+    execFileSync(process.execPath, [`readme-dist/block-${n}.js`], {
+      env,
+      encoding: "utf8",
+      timeout: 30_000,
+      stdio: "pipe",
+    });
   assert.equal(blocks.length, 4);
   assert.throws(() => run(2), { stderr: /TimeoutError/ });
   assert.equal((await server.client({ namespace: "default" }).stats()).jobs["ready"], 100_000);

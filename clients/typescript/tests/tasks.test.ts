@@ -188,7 +188,7 @@ test("ctx says more beside the outcome", async () => {
       ctx.pause("llm", "1m");
       if (end === "ban") ctx.ban("accounts", "captcha for hunter-22");
       if (end === "fail") throw new Error(`login with ${account.data?.password} at http://me:pass-word@h/ refused`);
-      assert.throws(() => ctx.resource("none"), /the pool "none" is none of those that are held/);
+      assert.throws(() => ctx.resource("none"), /the pool "none" is not held here/);
       return id;
     },
   );
@@ -204,7 +204,7 @@ test("ctx says more beside the outcome", async () => {
   await t.pools.restore("accounts", "ann");
   const failed = await task.push("fail");
   await assert.rejects(within(failed.result()), /Error: login with ••• at •••\/ refused/);
-  // What a failed run pushed is not stored.
+  // The pushes of a failed run are not stored.
   assert.equal((await all(t.jobs({ queue: "follow" }))).length, 1);
   await worker.stop();
 });

@@ -148,7 +148,7 @@ export class Heartbeats {
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
     this.start();
     const late = leases.filter((each) => now() - each.sent > EXTEND_AT * each.ttl);
-    // What is read late is extended, and the answer read, before its work starts.
+    // A grant that is read late is extended, and the answer read, before its work starts.
     const proved = late.length > 0 ? await this.#confirm(late) : undefined;
     const held = leases.map((each) => {
       const goodSince = late.includes(each) ? proved?.get(each.lease) : each.sent;

@@ -1,4 +1,4 @@
-// Which leases are held, when they are extended and when their work must stop: decided without I/O.
+// The held leases: when they are extended and when their work must stop. No I/O happens here.
 //
 // A lease is extended each ttl/5. Its work must have stopped 0.8 ttl after the last answered extend
 // was *sent* (before the first: after the lease call was sent), and at its deadline. Then the same

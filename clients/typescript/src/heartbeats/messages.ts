@@ -2,7 +2,7 @@ import type { Incoming, Outgoing } from "../sender.js";
 import type { Plain } from "../settings.js";
 import type { StopReason } from "./holdings.js";
 
-/** What the heartbeat thread is started with. */
+/** The start data of the heartbeat thread. */
 export interface Start {
   readonly settings: Plain;
   readonly words: SharedArrayBuffer;

@@ -1,9 +1,9 @@
-// What the main thread and the heartbeat thread know of each held lease, in memory that they share:
-// a blocked event loop takes in no message, and still must not settle what is lost.
+// The state of each held lease, in memory that the main thread and the heartbeat thread share: a blocked
+// event loop takes in no message, and still must not settle a lost lease.
 //
 // A slot is one 64-bit word: the generation of its use, the moment by which the work must stop, and
-// the state. Each write is a compare-and-exchange on the generation, so what the heartbeat thread
-// finds about a lease that is settled by now never reaches the next lease in its slot.
+// the state. Each write is a compare-and-exchange on the generation, so news of the heartbeat
+// thread about a settled lease never reaches the next lease in its slot.
 
 /** States of a slot. */
 export const FREE = 0;
@@ -57,7 +57,7 @@ export class Words {
     return generation;
   }
 
-  /** Writes the state of a use; false if the use is over, or in none of these states. */
+  /** Writes the state of a use; false if the use is over, or its state is another one. */
   change(slot: number, generation: number, from: readonly State[], to: State, stopAt?: number): boolean {
     for (;;) {
       const before = Atomics.load(this.#words, slot);

@@ -10,7 +10,7 @@ export class TestClock {
     this.#transport = transport;
   }
 
-  /** What time it is there. */
+  /** The time of the server. */
   async now(): Promise<Date> {
     const { now } = await this.#transport.json<{ now: string }>({ method: "GET", path: "test/clock" });
     return new Date(now);

@@ -5,7 +5,7 @@ import type { Job as JobRecord } from "../generated.js";
 import { as, readOptions, shape } from "../options.js";
 import { Task } from "../task.js";
 
-/** Which jobs are meant. */
+/** A filter of jobs. */
 export interface PushedQuery {
   /** An object fits if the job's payload has these fields, whatever else it has; every other value must be equal. */
   payload?: unknown;

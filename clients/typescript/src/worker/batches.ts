@@ -46,7 +46,7 @@ export class Batches {
   }
 
   async #run(collected: { run: Run; payload: unknown }[]): Promise<void> {
-    // What was stopped while it waited is not begun.
+    // A run that was stopped while it waited is not begun.
     const begun = collected.filter(({ run, payload: _ }) => {
       if (run.stopping === undefined) return true;
       this.#finish(run, judgeError(run, new Error("stopped before it began")));

@@ -33,7 +33,7 @@ const LONGEST_PAUSE_MS = 5000;
 /** A waiting call that is not answered this long after its withdrawal is withdrawn again. */
 const WITHDRAW_AGAIN_MS = 100;
 
-/** What an exchange needs to know of its worker. */
+/** The parts of a worker that its exchange uses. */
 export interface ExchangeOptions {
   readonly transport: Transport;
   readonly heartbeats: Heartbeats;
@@ -162,7 +162,7 @@ export class Exchange {
       const body = JSON.stringify({ ...this.#waiting, wait: "0s" });
       const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
       if (answer && answer.status < 400) {
-        // What was granted comes to both, and is given back twice: the second settle is answered as the first.
+        // A grant is answered to both calls, and given back twice: the second settle is answered as the first.
         for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) {
           this.giveBack(new Run(lease, this.#options.transport));
         }

@@ -88,7 +88,7 @@ export async function judge(task: AnyTask, run: Run, value: unknown): Promise<Wr
 export function judgeError(run: Run, error: unknown): Written | null {
   if (run.stopping === "lost") return null;
   if (run.stopping !== undefined && !(error instanceof Outcome)) {
-    // What a handler throws after it was told to stop is the stop itself.
+    // A handler that is told to stop throws the reason of its signal, or an error that follows from it.
     if (run.stopping === "timed_out") return failure("timeout");
     // After a cancel this end makes the job `cancelled`.
     return RELEASED;

@@ -1,4 +1,4 @@
-/** What ends at a signal. */
+/** A worker that ends at a signal. */
 export interface Stoppable {
   /** Drains; a second time ends at once. */
   stopBySignal(): void;

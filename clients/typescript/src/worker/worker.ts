@@ -23,7 +23,7 @@ const LOOK_MS = 250;
 /** A handler that still runs so long after it was told to stop is news. */
 const IGNORES_MS = 10_000;
 
-/** How a worker works. */
+/** The options of a worker. */
 export interface WorkerOptions {
   /** How many jobs run at once, from 1 on. Default 10. */
   concurrency?: number;
@@ -152,14 +152,14 @@ export class Worker implements AsyncDisposable, Stoppable {
     }
     parts.heartbeats.start();
     this.done = this.#live(queues, ready);
-    // It is also thrown to whoever waits; a worker that nobody waits for logs it.
+    // A program may not wait for it.
     this.done.catch((error) =>
       this.#logger.error(`the worker ends: ${error instanceof Error ? error.message : error}`),
     );
   }
 
   /**
-   * Takes no more jobs, and lets those that run end within `drain`. What still runs then is told to stop
+   * Takes no more jobs, and lets those that run end within `drain`. Runs that are left then are told to stop
    * and given back. A second call tells it at once. Fulfilled when the worker has ended.
    */
   stop(): Promise<void> {
@@ -234,7 +234,7 @@ export class Worker implements AsyncDisposable, Stoppable {
       for (const run of this.#runs) run.stop("draining");
       if (!(await this.#until(idle, GRACE_MS))) await this.#stuck();
     }
-    // What the last waiting call was granted is given back, too.
+    // Jobs that the last waiting call was granted are given back, too.
     await draining;
     if (!(await this.#until(() => this.#exchange.settled, GRACE_MS))) {
       this.#logger.error("ends with outcomes that the server did not answer; their jobs may run again");
@@ -317,7 +317,7 @@ export class Worker implements AsyncDisposable, Stoppable {
     if (this.#runs.size === 0) this.#wake?.();
   }
 
-  /** What to settle; null for nothing: what a run found whose lease is lost no longer counts. */
+  /** The outcome to settle; null for a lost lease, whose result no longer counts. */
   #toSettle(run: Run, written: Written | null): Written | null {
     const held = run.held;
     if (!written || !held?.settling()) return null;

@@ -6,7 +6,7 @@ import { Outcome, type OutcomeFields } from "../outcomes.js";
 const RESULT_BYTES = 256 * 1024;
 
 /**
- * An outcome as the server reads it, written once where a run ends. What a handler returned is looked
+ * An outcome as the server reads it, written once where a run ends. The handler's value is looked
  * at for the last time there: nothing that comes later can keep an outcome from being sent, and with it
  * the outcomes of other runs in the same call.
  */
@@ -64,7 +64,7 @@ export function thrown(error: unknown, ctx: Context): Written {
     .join("");
   let text: string | undefined;
   if (outcome === "failed") {
-    // What a handler says itself needs no stack, except where it names a cause.
+    // An error that the handler chose needs no stack, except where it names a cause.
     text = boundedError(
       ctx.hide(
         error.cause === undefined ? error.message || describe(error) : `${error.message}\n${traced(error.cause)}`,
