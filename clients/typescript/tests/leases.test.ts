@@ -11,9 +11,9 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
   const t = server.client();
   let fence = 0;
   {
-    await using lock = await t.lock("deploy", { ttl: "1s" });
+    await using lock = await t.lock("deploy", { ttl: "2s" });
     fence = lock.fence;
-    await sleep(1800);
+    await sleep(3000);
     assert.equal(lock.signal.aborted || lock.lost, false);
     await assert.rejects(t.lock("deploy", { wait: "100ms" }), (error: NotGranted) => {
       assert.ok(error instanceof NotGranted);
@@ -36,10 +36,10 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
 test("callers of a lock get it one after the other, across slices of their wait", async () => {
   const t = server.client();
   const order: number[] = [];
-  const first = await t.lock("l", { ttl: "1s" });
+  const first = await t.lock("l", { ttl: "3s" });
   const waiting = [1, 2, 3].map(async (n) => {
     await sleep(n * 50);
-    await using _lock = await t.lock("l", { ttl: "1s" });
+    await using _lock = await t.lock("l", { ttl: "3s" });
     order.push(n);
   });
   await sleep(800);
@@ -61,7 +61,7 @@ test("a lease holds permits and resources with their data", async () => {
 
 test("a lock that is taken away aborts its signal, and its release does nothing", async () => {
   const t = server.client();
-  const lock = await t.lock("l", { ttl: "1s" });
+  const lock = await t.lock("l", { ttl: "3s" });
   await t.endLease(lock.id);
   await until(() => lock.signal.aborted);
   assert.ok(lock.signal.reason instanceof LeaseLost && lock.lost);

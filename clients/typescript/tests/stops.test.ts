@@ -24,7 +24,7 @@ test("a cancel aborts the signal with Cancelled, and ends the job", async () => 
   const t = server.client();
   const { task, begun, reason } = listening(t);
   const job = await task.push(null);
-  await using _worker = t.work([task], { signals: false, ttl: "1s" });
+  await using _worker = t.work([task], { signals: false, ttl: "5s" });
   await within(begun);
   await job.cancel();
   const why = await within(reason);
@@ -42,7 +42,7 @@ test("a run that returns a value after a cancel has succeeded", async () => {
     return "done";
   });
   const job = await task.push(null);
-  await using _worker = t.work([task], { signals: false, ttl: "1s" });
+  await using _worker = t.work([task], { signals: false, ttl: "5s" });
   await within(begun.promise);
   await job.cancel();
   assert.equal(await within(job.result()), "done");
@@ -63,7 +63,7 @@ test("a lease that is taken away aborts the signal with LeaseLost, and nothing i
   const logger = new Lines();
   const { task, begun, reason } = listening(t);
   const job = await task.push(null);
-  const worker = t.work([task], { signals: false, ttl: "1s", logger });
+  const worker = t.work([task], { signals: false, ttl: "5s", logger });
   await within(begun);
   const lease = (await job.get()).lease as string;
   await t.queues.pause("t");

@@ -98,7 +98,7 @@ export class Handlers {
 }
 
 /** Takes jobs, runs them, extends their leases and settles them, until it is stopped. */
-export class Worker implements AsyncDisposable, Stoppable {
+export class Worker implements AsyncDisposable {
   /** Its id, as lists of holders show it: `HOST:PID:RANDOM`. */
   readonly id: string;
   /** Fulfilled when the worker has ended; rejects with the error for which it could not go on. */
@@ -114,6 +114,13 @@ export class Worker implements AsyncDisposable, Stoppable {
   #batches = new Map<AnyTask, Batches>();
   #stops = 0;
   #bySignal = false;
+  #stoppable: Stoppable = {
+    stopBySignal: () => {
+      this.#bySignal = true;
+      this.#stops++;
+      this.#wake?.();
+    },
+  };
   #wake: (() => void) | undefined;
 
   /** @internal */
@@ -168,19 +175,12 @@ export class Worker implements AsyncDisposable, Stoppable {
     return this.done;
   }
 
-  /** @internal */
-  stopBySignal(): void {
-    this.#bySignal = true;
-    this.#stops++;
-    this.#wake?.();
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 
   async #live(queues: readonly string[], ready: () => Promise<void>): Promise<void> {
-    if (this.#signals) listen(this);
+    if (this.#signals) listen(this.#stoppable);
     this.#logger.info(`takes jobs of ${queues.join(", ")}, ${this.#concurrency} at once`);
     let syncFault: unknown;
     void ready().catch((error) => {
@@ -193,7 +193,7 @@ export class Worker implements AsyncDisposable, Stoppable {
       await this.#end();
     } finally {
       this.#exchange.close();
-      if (this.#signals) unlisten(this);
+      if (this.#signals) unlisten(this.#stoppable);
     }
     const fault = this.#exchange.fault ?? syncFault;
     if (fault !== undefined) throw fault;

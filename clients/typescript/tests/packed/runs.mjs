@@ -10,8 +10,8 @@ const task = t.task("blocks", {}, (ms) => {
   while (Date.now() < end);
   return "done";
 });
-const job = await task.push(2000);
-const worker = t.work([task], { ttl: "1s", signals: false });
+const job = await task.push(4000);
+const worker = t.work([task], { ttl: "2s", signals: false });
 assert.equal(await job.result({ wait: "20s" }), "done");
 await worker.stop();
 assert.equal((await job.get()).attempt, 1);
