@@ -1,22 +1,13 @@
 import { type Duration, durationText } from "./durations.js";
-import type {
-  Job as JobRecord,
-  LeasedResource,
-  Lease as LeaseRecord,
-  LimitVerdict,
-  NewJob,
-  Parent,
-  ResourceVerdict,
-} from "./generated.js";
+import type { Job as JobRecord, LeasedResource, Lease as LeaseRecord, NewJob, Parent } from "./generated.js";
 import { type JobSpec, type Pushable, readSpec, type TaskPushOptions, writeJob } from "./job-fields.js";
 import { encode } from "./json.js";
-import { resourceOf } from "./leasing.js";
 import { listOf } from "./lists.js";
-import { as, wrong } from "./options.js";
+import { wrong } from "./options.js";
 import type { OutcomeFields, Stopped } from "./outcomes.js";
-import { secretsOf, valueWithout, without } from "./secrets.js";
-import { shown } from "./text.js";
+import { valueWithout, without } from "./secrets.js";
 import { part, type Transport } from "./transport.js";
+import { resourceOf, Verdicts } from "./verdicts.js";
 
 const PROGRESS_BYTES = 4096;
 const PUSHES_MAX = 100;
@@ -36,11 +27,9 @@ export class Context {
   #report: (progress: string) => void;
   #stop: AbortController | undefined;
   #reason: Stopped | undefined;
-  #verdicts = new Map<string, ResourceVerdict>();
-  #limits = new Map<string, LimitVerdict>();
+  #verdicts: Verdicts | undefined;
   #pushes: string[] = [];
   #nextIn: string | undefined;
-  #secrets: string[] | undefined;
 
   /** @internal */
   constructor(lease: LeaseRecord, transport: Transport, report: (progress: string) => void) {
@@ -88,7 +77,7 @@ export class Context {
   progress(value: unknown): void {
     let written = encode(value, "progress");
     // Looked for in its texts: a secret of digits may stand in a number by accident.
-    if (this.resources.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#hidden()));
+    if (this.resources.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#said().secrets));
     const bytes = Buffer.byteLength(written);
     if (bytes > PROGRESS_BYTES) wrong("progress", `has ${bytes} bytes as JSON; it takes at most ${PROGRESS_BYTES}`);
     if (value !== null && value !== undefined) this.#report(written);
@@ -111,22 +100,22 @@ export class Context {
 
   /** Says how many rate tokens the run spent in truth; it corrects the cost that the grant booked. */
   spent(limit: string, tokens: number): void {
-    this.#limit(limit)["spent"] = as.whole(0)(tokens, "spent");
+    this.#said().spent(limit, tokens);
   }
 
   /** Grants a limit to nobody for a time, from the settle of this run on. */
   pause(limit: string, time: Duration): void {
-    this.#limit(limit)["pause"] = as.duration(time, "pause");
+    this.#said().pause(limit, time);
   }
 
   /** Hands a resource out no more, from the settle of this run on. `resource` is one, or the pool of the first. */
   ban(resource: LeasedResource | string, reason: string): void {
-    this.#judge(resource, { verdict: "ban", reason: without(as.text(reason, "reason of ban"), this.#hidden()) });
+    this.#said().ban(resource, reason);
   }
 
   /** Lets a resource rest, from the settle of this run on. `resource` is one, or the pool of the first. */
   cool(resource: LeasedResource | string, time: Duration): void {
-    this.#judge(resource, { verdict: "cool", for: as.duration(time, "cool") });
+    this.#said().cool(resource, time);
   }
 
   /** How long after the settle the schedule of this job fires next: whole seconds, from 1 on. */
@@ -139,26 +128,10 @@ export class Context {
     return listOf(this.#transport, `jobs/${part(this.job.id)}/parents`, { full: true });
   }
 
-  #limit(limit: string): LimitVerdict {
-    const name = as.text(limit, "the limit").replace(/^limit:/, "");
-    let verdict = this.#limits.get(name);
-    if (!verdict) {
-      verdict = { limit: name };
-      this.#limits.set(name, verdict);
-    }
-    return verdict;
-  }
-
-  #judge(resource: LeasedResource | string, verdict: Omit<ResourceVerdict, "pool" | "id">): void {
-    const { pool, id } = typeof resource === "string" ? this.resource(resource) : resource;
-    if (typeof id !== "string")
-      wrong("the resource", `must be one of ctx.resources or the name of a pool, not ${shown(resource)}`);
-    this.#verdicts.set(`${pool}/${id}`, { pool, id, ...verdict });
-  }
-
-  #hidden(): string[] {
-    this.#secrets ??= secretsOf(this.resources.map((each) => each.data));
-    return this.#secrets;
+  // Made for the runs that need them.
+  #said(): Verdicts {
+    this.#verdicts ??= new Verdicts(this.resources);
+    return this.#verdicts;
   }
 
   /** Stops the run; the first reason stands, except that a lost lease is told in any case. @internal */
@@ -169,14 +142,12 @@ export class Context {
 
   /** An error without what the resources hold. @internal */
   hide(error: string): string {
-    return this.resources.length > 0 || error.includes("://") ? without(error, this.#hidden()) : error;
+    return this.resources.length > 0 || error.includes("://") ? without(error, this.#said().secrets) : error;
   }
 
   /** The fields of a settle item, as JSON behind its outcome: what was said beside it. @internal */
   beside(outcome: OutcomeFields["outcome"]): string {
-    let json = "";
-    if (this.#verdicts.size > 0) json += `,"resources":${JSON.stringify([...this.#verdicts.values()])}`;
-    if (this.#limits.size > 0) json += `,"limits":${JSON.stringify([...this.#limits.values()])}`;
+    let json = this.#verdicts?.json() ?? "";
     if (this.#nextIn !== undefined) json += `,"next_in":"${this.#nextIn}"`;
     // A run that is given back or failed has pushed nothing: its next run would push the same again.
     if (this.#pushes.length > 0 && outcome === "succeeded") json += `,"push":[${this.#pushes.join(",")}]`;

@@ -11,6 +11,7 @@ import { describeNeeds, type Need, needsJson } from "./needs.js";
 import { as, readOptions, shape, wrong } from "./options.js";
 import { LeaseLost } from "./outcomes.js";
 import type { Transport } from "./transport.js";
+import { resourceOf, Verdicts } from "./verdicts.js";
 import { VERSION } from "./version.js";
 
 /** A slice of a wait is at most this part of the ttl: what comes out of it is fresh. */
@@ -56,6 +57,7 @@ export class Lease implements AsyncDisposable {
   /** The id of the lease. */
   readonly id: string;
   #held: HeldLease;
+  #verdicts: Verdicts;
   #transport: Transport;
   #stop: AbortController;
   #over: Promise<void> | undefined;
@@ -67,6 +69,7 @@ export class Lease implements AsyncDisposable {
     this.resources = record.resources;
     this.limits = record.limits;
     this.#held = held;
+    this.#verdicts = new Verdicts(record.resources);
     this.#transport = transport;
     this.#stop = stop;
   }
@@ -86,6 +89,26 @@ export class Lease implements AsyncDisposable {
     return resourceOf<D>(this.resources, pool);
   }
 
+  /** Hands a resource out no more, from the release on. `resource` is one, or the pool of the first. */
+  ban(resource: LeasedResource | string, reason: string): void {
+    this.#verdicts.ban(resource, reason);
+  }
+
+  /** Lets a resource rest, from the release on. `resource` is one, or the pool of the first. */
+  cool(resource: LeasedResource | string, time: Duration): void {
+    this.#verdicts.cool(resource, time);
+  }
+
+  /** Grants a limit to nobody for a time, from the release on. */
+  pause(limit: string, time: Duration): void {
+    this.#verdicts.pause(limit, time);
+  }
+
+  /** Says how many rate tokens were spent in truth; it corrects the cost that the grant booked. */
+  spent(limit: string, tokens: number): void {
+    this.#verdicts.spent(limit, tokens);
+  }
+
   /** Gives it back. A second time does nothing, and so does one whose server is away: the lease then ends within its ttl. */
   release(): Promise<void> {
     this.#over ??= this.#release();
@@ -95,7 +118,8 @@ export class Lease implements AsyncDisposable {
   async #release(): Promise<void> {
     try {
       if (!this.#held.settling()) return;
-      await settleReleased(this.#transport, this.id, Math.min(this.#transport.retryFor, this.#held.hold.ttl));
+      const retryFor = Math.min(this.#transport.retryFor, this.#held.hold.ttl);
+      await settleReleased(this.#transport, this.id, this.#verdicts.json(), retryFor);
     } catch (fault) {
       // Without heartbeats it ends by itself, within its ttl.
       if (!(fault instanceof TenureError) || !fault.retryable) throw fault;
@@ -109,15 +133,13 @@ export class Lease implements AsyncDisposable {
   }
 }
 
-/** The first resource of a pool among those that are held. */
-export function resourceOf<D>(resources: readonly LeasedResource[], pool: string): LeasedResource & { data: D } {
-  const found = resources.find((each) => each.pool === pool);
-  if (found) return found as LeasedResource & { data: D };
-  return wrong(`the pool "${pool}"`, "is not held here", `put { pool: "${pool}" } into the needs`);
-}
-
-async function settleReleased(transport: Transport, lease: string, retryFor = transport.retryFor): Promise<void> {
-  const body = JSON.stringify({ settle: [{ lease, outcome: "released" }] });
+async function settleReleased(
+  transport: Transport,
+  lease: string,
+  verdicts = "",
+  retryFor = transport.retryFor,
+): Promise<void> {
+  const body = `{"settle":[{"lease":${JSON.stringify(lease)},"outcome":"released"${verdicts}}]}`;
   await transport.send({ method: "POST", path: "leases/settle", body, retryFor });
 }
 

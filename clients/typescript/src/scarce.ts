@@ -84,6 +84,9 @@ export interface NewResource<D = unknown> {
 /** How long something rests: for a time, until a moment, or without end. */
 export type Until = { for: Duration } | { until: Moment };
 
+/** A longer set is sent as lines. */
+const LARGE = 2 * 1024 * 1024;
+
 const rate: Reader = (value, name) => {
   if (typeof value === "string") {
     const found = /^(\d+)\/(.+)$/.exec(value.trim());
@@ -230,11 +233,12 @@ export class Pools extends Named<Pool, PoolSettings> {
     options?: { force?: boolean; version?: number } & Abortable,
   ): Promise<Synced> {
     const { signal, ...query } = readOptions(options, SYNC, "sync") as { signal?: AbortSignal };
-    const body = encode(
-      [...resources].map((each) => readOptions(each, RESOURCE, "sync")),
-      "resources",
-    );
-    return this.transport.json({ method: "PUT", path: this.path(name, "/resources"), query, body, signal });
+    const written = [...resources].map((each) => encode(readOptions(each, RESOURCE, "sync"), "resources"));
+    const path = this.path(name, "/resources");
+    const body = `[${written.join(",")}]`;
+    if (body.length < LARGE) return this.transport.json({ method: "PUT", path, query, body, signal });
+    // A body of JSON takes 8 MiB, and one of lines takes any number.
+    return this.transport.json({ method: "PUT", path, query, body: written.join("\n"), bodyLines: true, signal });
   }
 
   /** Adds a resource, or updates its data, tags and slots. */

@@ -17,6 +17,8 @@ export interface Call {
   readonly body?: string | undefined;
   /** Whether the body is NDJSON; the answer then is, too. */
   readonly lines?: boolean;
+  /** Whether the body is NDJSON, and the answer is JSON. */
+  readonly bodyLines?: boolean;
   /** Whether the answer may leave out what the caller knows. */
   readonly minimal?: boolean;
   /** How long the server may wait before it answers, in milliseconds. */
@@ -221,7 +223,8 @@ export class Transport {
 
   #headers(call: Call, token: string | undefined): Record<string, string> {
     const headers: Record<string, string> = { accept: call.lines ? "application/x-ndjson" : "application/json" };
-    if (call.body !== undefined) headers["content-type"] = call.lines ? "application/x-ndjson" : "application/json";
+    if (call.body !== undefined)
+      headers["content-type"] = call.lines || call.bodyLines ? "application/x-ndjson" : "application/json";
     if (call.minimal) headers["prefer"] = "return=minimal";
     if (token) headers["authorization"] = `Bearer ${token}`;
     if (this.#namespace) headers["tenure-namespace"] = this.#namespace;

@@ -59,6 +59,30 @@ test("a lease holds permits and resources with their data", async () => {
   await assert.rejects(t.lease({ needs: ["pool:accounts"] }, { wait: 0 }), NotGranted);
 });
 
+test("a lease says beside its release what becomes of what it held", async () => {
+  const t = server.client();
+  await t.pools.sync("accounts", [{ id: "ann", data: { password: "hunter-2" } }, { id: "bob" }]);
+  await t.limits.set("site:*", { concurrency: 1 });
+  const lease = await t.lease([{ pool: "accounts", count: 2 }, "limit:site:a"]);
+  const [first, second] = lease.resources;
+  lease.ban(first as never, "captcha for hunter-2");
+  lease.cool(second as never, "1m");
+  lease.pause("site:a", "1m");
+  await lease.release();
+  const states = await all(t.pools.resources("accounts"));
+  assert.deepEqual(states.map((each) => each.state).sort(), ["banned", "cooling"]);
+  assert.equal(states.find((each) => each.state === "banned")?.reason, "captcha for •••");
+  assert.ok((await t.limits.get("site:a")).paused_until);
+});
+
+test("a set of resources that is larger than a body of JSON is synced", async () => {
+  const t = server.client();
+  const data = "x".repeat(1000);
+  const set = Array.from({ length: 9000 }, (_, n) => ({ id: `r${n}`, data }));
+  assert.equal((await t.pools.sync("large", set)).added, 9000);
+  assert.equal((await t.pools.sync("large", set)).unchanged, 9000);
+});
+
 test("a lock that is taken away aborts its signal, and its release does nothing", async () => {
   const t = server.client();
   const lock = await t.lock("l", { ttl: "3s" });
