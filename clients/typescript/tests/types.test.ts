@@ -1,11 +1,48 @@
 // What the compiler knows: `tsc` checks this file, and a line that is expected to be wrong and is not fails it.
 import { test } from "node:test";
-import type { api, Job, TenureEvent } from "tenure";
+import type {
+  api,
+  Job,
+  JobChanges,
+  JobSpec,
+  LimitSettings,
+  NewResource,
+  PoolSettings,
+  QueueSettings,
+  RateOptions,
+  RetryOptions,
+  ScheduledJobOptions,
+  TenureEvent,
+  UniqueOptions,
+} from "tenure";
 import { Final, Snooze, Tenure } from "tenure";
 import { z } from "zod";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const isTrue = <_T extends true>() => {};
+
+/** `runAt` as the server writes it: `run_at`. */
+type Snake<S> = S extends `${infer First}${infer Rest}`
+  ? First extends Lowercase<First>
+    ? `${First}${Snake<Rest>}`
+    : `_${Lowercase<First>}${Snake<Rest>}`
+  : S;
+/** The fields of the API that options lack, and the options that the API lacks: both are mistakes. */
+type Differ<Options, Fields> =
+  | Exclude<Snake<keyof Options>, keyof Fields>
+  | Exclude<keyof Fields, Snake<keyof Options>>;
+
+// A field that is new in the API, and that no option names, does not compile.
+isTrue<Equal<Differ<JobSpec, api.NewJob>, never>>();
+isTrue<Equal<Differ<UniqueOptions, api.Unique>, never>>();
+isTrue<Equal<Differ<RetryOptions, Omit<api.Retry, "backoff"> & api.Backoff>, never>>();
+isTrue<Equal<Differ<JobChanges, api.JobPatch>, never>>();
+isTrue<Equal<Differ<LimitSettings, api.LimitSettings>, never>>();
+isTrue<Equal<Differ<PoolSettings, api.PoolSettings>, never>>();
+isTrue<Equal<Differ<QueueSettings, api.QueueSettings>, never>>();
+isTrue<Equal<Differ<NewResource, api.NewResource>, never>>();
+isTrue<Equal<Differ<ScheduledJobOptions, api.ScheduledJob>, never>>();
+isTrue<Equal<Differ<RateOptions, api.Rate>, never>>();
 
 function never(t: Tenure): void {
   const crawl = t.task(
