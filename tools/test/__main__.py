@@ -14,27 +14,28 @@ from report import Report
 
 NAMES = [
     "redis", "scrapyd", "browser", "prometheus", "axe-core", "small-disk", "python", "node",
-    "postgres",
+    "typescript", "postgres",
 ]  # fmt: skip
 HELP = """
 Without PART: the format check, lints, all tests (documentation tests too), the check of the Python
-package (clients/python/check) and a command of each example (examples/check). With PART, a crate or
-a path: the format, lints and tests of that alone, which is what you run while you work.
+package (clients/python/check), that of the TypeScript package (clients/typescript/check) and a
+command of each example (examples/check). With PART, a crate or a path: the format, lints and tests
+of that alone, which is what you run while you work.
 
 --without leaves out what needs these. browser is Chromium, which walks through the dashboard and
 shows a page of docs/guides/fastapi.md; axe-core finds in the dashboard what readers with other eyes
 and hands cannot use, and takes npm; prometheus scrapes two servers, and its promtool reads the
 alerts; small-disk is a file system of a test's own, which takes root or user namespaces (unshare);
 python is the Python package and the examples, which take venv, pip and PyPI; node is the worker of
-docs/guides/http.md and those of two examples, which take Node 18; postgres is the database of the
-example account-pool.
+docs/guides/http.md and those of two examples, which take Node 18; typescript is the TypeScript
+package, which takes Node 20.19 and npm; postgres is the database of the example account-pool.
 
 Where Redis, Node or Chromium is missing, it is installed if that needs no password (Debian's
 redis-tools, which starts no service, nodejs and chromium). What else is missing is installed into
 target/tools: Prometheus from Debian, without the service of its package, scrapyd and the packages
-of the Python check from PyPI, axe-core from npm. The examples install what they need into their own
-folders, and PostgreSQL from Debian. Where one of them cannot be installed, all the rest is run, and
-the end is a failure that says so.
+of the Python check from PyPI, axe-core and the tools of the TypeScript check from npm. The examples
+install what they need into their own folders, and PostgreSQL from Debian. Where one of them cannot
+be installed, all the rest is run, and the end is a failure that says so.
 
 A test that takes longer than two minutes is ended and named. TENURE_SEED=N plays the random
 histories of another seed, TENURE_SEED=random of another each time, and TENURE_HISTORIES=N sets how

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -34,8 +34,8 @@ class Need:
     install: Callable[[], bool]
 
 
-def needs(browser: bool, python: bool) -> list[Need]:
-    """List what a run needs, without what only the browser or Python uses if it has none."""
+def needs(without: Set[str]) -> list[Need]:
+    """List what a run needs, less what only these parts of it use."""
     found = [
         Need(
             "redis",
@@ -79,8 +79,16 @@ def needs(browser: bool, python: bool) -> list[Need]:
             _node_is_here,
             lambda: _debian("nodejs"),
         ),
+        Need(
+            "typescript",
+            "the TypeScript package needs Node 20.19 or newer with npm, which are not here; install"
+            " them (https://nodejs.org)",
+            lambda: _node_is_here(20, 19) and _any_program("npm"),
+            lambda: False,
+        ),
     ]
-    unused = (set() if browser else {"axe-core"}) | (set() if python else {"node"})
+    users = {"axe-core": "browser", "node": "python", "typescript": "typescript"}
+    unused = {name for name, user in users.items() if user in without}
     return [need for need in found if need.name not in unused]
 
 
@@ -114,8 +122,11 @@ def _any_program(*names: str) -> bool:
     return any(map(shutil.which, names))
 
 
-def _node_is_here() -> bool:
-    check = "process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)"
+def _node_is_here(major: int = 18, minor: int = 0) -> bool:
+    check = (
+        "const [major, minor] = process.versions.node.split('.').map(Number);"
+        f"process.exit(major > {major} || (major === {major} && minor >= {minor}) ? 0 : 1)"
+    )
     found = filter(None, map(shutil.which, ("node", "nodejs")))
     return any(
         subprocess.run([node, "-e", check], stderr=subprocess.DEVNULL).returncode == 0

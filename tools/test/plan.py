@@ -29,7 +29,7 @@ from report import Report
 WAITING = 6
 #: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
 #: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 4, "engine it": 4, "member it": 5}
+FEWER = {"dashboard it": 4, "engine it": 4, "node it": 5}
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
@@ -50,7 +50,7 @@ ALONE = {
 LONGER = {
     "machine": {"TENURE_HISTORIES": "20000"},
     "engine it": {"TENURE_HISTORIES": "500"},
-    "owner": {"TENURE_WALKS": "20000"},
+    "election": {"TENURE_WALKS": "20000"},
     "python": {"TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
     "cli system": {
         "TENURE_CHAOS_SECONDS": "600",
@@ -59,7 +59,7 @@ LONGER = {
     },
 }
 CRATES = ROOT / "crates"
-PYTHON, EXAMPLES = "clients/python", "examples"
+PYTHON, TYPESCRIPT, EXAMPLES = "clients/python", "clients/typescript", "examples"
 #: Programs, and how many of its tests run at once in each.
 Threads = list[tuple[Program, int]]
 
@@ -77,11 +77,12 @@ def part(name: str) -> str:
     if path.exists():
         if path.is_relative_to(CRATES) and path != CRATES:
             return path.relative_to(CRATES).parts[0]
-        for folder in (PYTHON, EXAMPLES):
+        for folder in (PYTHON, TYPESCRIPT, EXAMPLES):
             if path.is_relative_to(ROOT / folder):
                 return folder
     crates = ", ".join(sorted(folder.parent.name for folder in CRATES.glob("*/Cargo.toml")))
-    raise Unknown(f"{name!r} has no tests of its own; {crates}, {PYTHON} and {EXAMPLES} have")
+    folders = f"{PYTHON}, {TYPESCRIPT} and {EXAMPLES}"
+    raise Unknown(f"{name!r} has no tests of its own; {crates}, {folders} have")
 
 
 def package(crate: str) -> str:
@@ -126,14 +127,14 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(beside), self.python_and_examples])
+        self.at_once([lambda: self.run(beside), self.clients_and_examples])
         self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
 
     def crates_and_folders(self, parts: Sequence[str]) -> None:
         """Run the steps of these parts."""
-        crates = [name for name in parts if name not in (PYTHON, EXAMPLES)]
+        crates = [name for name in parts if name not in (PYTHON, TYPESCRIPT, EXAMPLES)]
         if crates:
             chosen = packages(crates)
             if not self.step("format", "cargo", "fmt", "--check", *chosen):
@@ -145,6 +146,9 @@ class Plan:
             self.at_once([lambda: self.run([*beside, *alone]), lambda: self.lints(crates)])
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
+        if TYPESCRIPT in parts:
+            self.typescript_lints()
+            self.typescript()
         if EXAMPLES in parts:
             self.examples()
 
@@ -152,10 +156,14 @@ class Plan:
 
     def install(self) -> None:
         """Install what is missing; what cannot be installed is left out."""
-        browser, python = ("browser" not in self.without, "python" not in self.without)
-        wanted = needs.needs(browser, python)
+        unused = {name for name in ("browser", "python", "typescript") if name in self.without}
+        wanted = needs.needs(unused)
         self.leave_out(needs.make_sure(self.report, wanted, self.without))
-        if python:
+        if "typescript" not in self.without:
+            self.step(
+                "install the tools of the TypeScript package", TYPESCRIPT + "/check", "install"
+            )
+        if "python" not in self.without:
             self.install_python()
             words = ["examples/check", "--install", "--without", ",".join(self.without)]
             self.step("install the packages of the examples", *words)
@@ -198,6 +206,7 @@ class Plan:
         self.lints([])
         if "python" not in self.without:
             self.python_lints()
+        self.typescript_lints()
 
     def lints(self, crates: Sequence[str]) -> None:
         """Run clippy."""
@@ -208,11 +217,23 @@ class Plan:
         """Check the form and the types of everything in Python."""
         self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
-    def python_and_examples(self) -> None:
-        """Run the tests of what is in Python."""
+    def clients_and_examples(self) -> None:
+        """Run the tests of what is not in Rust."""
         if "python" not in self.without:
             self.python()
+        self.typescript()
+        if "python" not in self.without:
             self.examples()
+
+    def typescript_lints(self) -> None:
+        """Check the form and the types of the TypeScript package."""
+        if "typescript" not in self.without:
+            self.step("TypeScript: lints", TYPESCRIPT + "/check", "lints", nice=LINTS_NICE)
+
+    def typescript(self) -> None:
+        """Test the TypeScript package, and the archive that npm makes of it."""
+        if "typescript" not in self.without:
+            self.step(TYPESCRIPT, TYPESCRIPT + "/check", "tests")
 
     def python(self) -> None:
         """Test the Python package; its tests report events as those in Rust do."""

@@ -136,6 +136,7 @@ class OfARun(unittest.TestCase):
         for name in ("core", "tenure-core", "crates/core", "crates/core/src/lib.rs"):
             self.assertEqual(plan.part(name), "core")
         self.assertEqual(plan.part("clients/python/src"), "clients/python")
+        self.assertEqual(plan.part("clients/typescript"), "clients/typescript")
         for name in ("nonsense", "docs", "crates"):
             with self.assertRaises(plan.Unknown):
                 plan.part(name)

@@ -182,12 +182,7 @@ export interface ExtendCall {
   ttl?: string;
 }
 
-export type ExtendItem = string | {
-  /** The id of the lease. */
-  lease: string;
-  /** What its holder reports, at most 4 KiB; shown with the job until the next report. */
-  progress?: unknown;
-};
+export type ExtendItem = string | LeaseReport;
 
 export interface Extended {
   /** Ids of extended leases whose job is to be cancelled: stop its work, and settle it. */
@@ -608,6 +603,13 @@ export type LeaseCall = {
   worker?: WorkerName;
 };
 
+export interface LeaseReport {
+  /** The id of the lease. */
+  lease: string;
+  /** What its holder reports, at most 4 KiB; shown with the job until the next report. */
+  progress?: unknown;
+}
+
 export interface LeaseSummary {
   /** Whether a cancel waits until its holder hears of it. */
   cancel_requested: boolean;
@@ -684,7 +686,7 @@ export interface Limit {
   line?: Waiter[];
   /** The name of the limit: family or family:key. */
   name: string;
-  /** Whether more is in use than the concurrency allows, as after it was lowered. */
+  /** How many permits are in use beyond the concurrency, as after it was lowered. */
   over_limit: number;
   /** Until when nothing is granted; null if it is not paused. */
   paused_until: string | null;
@@ -1494,7 +1496,10 @@ export type ScheduleItem = {
   cron: string | null;
   /** No moment lies after it; null is no end. */
   ends_at?: string | null;
-  /** The id of the schedule, 1 to 200 bytes; it must not stand twice in the set. */
+  /**
+   * The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path
+   * names it, and a body may repeat it.
+   */
   id: string;
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string;
@@ -1523,7 +1528,10 @@ export type ScheduleItem = {
   ends_at?: string | null;
   /** The interval: whole seconds from 1s to 3650d. Excludes cron and zone. */
   every: string | null;
-  /** The id of the schedule, 1 to 200 bytes; it must not stand twice in the set. */
+  /**
+   * The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path
+   * names it, and a body may repeat it.
+   */
   id: string;
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string;
@@ -1554,6 +1562,11 @@ export interface SchedulePatch {
   ends_at?: string | null;
   /** The interval: whole seconds from 1s to 3650d. Excludes cron and zone. */
   every?: string | null;
+  /**
+   * The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path
+   * names it, and a body may repeat it.
+   */
+  id?: string | null;
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string | null;
   /** The job that each moment makes. */
@@ -1588,6 +1601,11 @@ export type ScheduleSettings = {
   cron: string | null;
   /** No moment lies after it; null is no end. */
   ends_at?: string | null;
+  /**
+   * The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path
+   * names it, and a body may repeat it.
+   */
+  id?: string;
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string;
   /** The job that each moment makes. */
@@ -1615,6 +1633,11 @@ export type ScheduleSettings = {
   ends_at?: string | null;
   /** The interval: whole seconds from 1s to 3650d. Excludes cron and zone. */
   every: string | null;
+  /**
+   * The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path
+   * names it, and a body may repeat it.
+   */
+  id?: string;
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string;
   /** The job that each moment makes. */
@@ -1986,7 +2009,9 @@ export interface Worker {
   version: string | null;
 }
 
-export type WorkerName = string | {
+export type WorkerName = string | WorkerProcess;
+
+export interface WorkerProcess {
   /** The host of the process, at most 256 bytes. */
   host?: string;
   /** Random for each process, 1 to 256 bytes; anonymous if absent. */
@@ -1995,7 +2020,7 @@ export type WorkerName = string | {
   pid?: number;
   /** The version of the program, at most 256 bytes. */
   version?: string;
-};
+}
 
 export interface Workers {
   /** The items of this page. */

@@ -45,8 +45,8 @@ pub enum ValueKind {
     Boolean,
     /// Any JSON.
     Any,
-    /// An object whose keys are not fields.
-    Map,
+    /// An object whose keys are not fields, with values of this kind.
+    Map(Box<ValueKind>),
     /// One of these words.
     Words(Vec<&'static str>),
     /// A list with this many items.

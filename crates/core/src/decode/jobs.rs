@@ -313,7 +313,7 @@ impl Form<Labels> for LabelsForm {
         to.collect_map(value)
     }
     fn kind(&self) -> ValueKind {
-        ValueKind::Map
+        ValueKind::Map(Box::new(ValueKind::Text(Some(LABEL_VALUE))))
     }
 }
 

@@ -63,7 +63,7 @@ impl Form<BTreeMap<Group, u32>> for Shares {
         to.collect_map(value)
     }
     fn kind(&self) -> ValueKind {
-        ValueKind::Map
+        ValueKind::Map(Box::new(ValueKind::Whole(SHARES)))
     }
 }
 

@@ -132,7 +132,9 @@ fn kind(kind: &ValueKind, named: &dyn Fn(&str) -> String, all: &mut Map<String, 
         ValueKind::Moment => super::of("moment"),
         ValueKind::Boolean => json!({"type": "boolean"}),
         ValueKind::Any => json!({}),
-        ValueKind::Map => json!({"type": "object"}),
+        ValueKind::Map(of) => {
+            json!({"type": "object", "additionalProperties": self::kind(of, named, all)})
+        }
         ValueKind::Words(known) => words(known),
         ValueKind::List(of, items) => {
             let mut list = json!({"type": "array", "items": self::kind(of, named, all)});
