@@ -15,8 +15,9 @@ KINDS = [
     ("asyncio", "die_at_later", "meet_later", 40),
     ("processes", "die_at", "meet", 2),
 ]
-#: As many lines are tried at once: jobs that were lost wait for their next run.
-LINES = 40
+#: As many lines are tried at once for each slot, and at most 40: jobs that were lost wait for their
+#: next run.
+LINES_OF_A_SLOT = 5
 #: The lines between two at which a listener dies. Each costs a new process, so that each line is
 #: tried by `./test --long` alone.
 APART = int(os.environ.get("TENURE_LINES_APART", "3"))
@@ -36,13 +37,13 @@ def test_a_fault_in_any_line_after_a_handler_frees_slot_and_lease(
     m: Tenure, memory_workers: Workers, kind: str, handler: str, meet: str, slots: int
 ) -> None:
     memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", str(slots))
-    line = 0
+    line, lines = 0, min(slots * LINES_OF_A_SLOT, 40)
     while len(memory_workers.notes("killed")) == line:
-        jobs = [m.push("work", {"line": line + n}, kind=handler) for n in range(LINES)]
+        jobs = [m.push("work", {"line": line + n}, kind=handler) for n in range(lines)]
         for job in jobs:
             # A job that was lost goes behind those that have waited for longer.
             assert job.wait(60).finished, memory_workers.notes("killed")
-        line += LINES
+        line += lines
     assert line > 20
     every_slot_works(m, meet, slots)
 
