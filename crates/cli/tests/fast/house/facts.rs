@@ -102,7 +102,7 @@ fn what_pages_ask_for_is_what_the_project_needs() {
         ("Python", setting("clients/python/pyproject.toml", "requires-python = \">=")),
         ("Redis", setting("crates/cli/src/cmd/doctor/rules.rs", "install Redis ")),
         ("Valkey", setting("crates/cli/src/cmd/doctor/rules.rs", "install Redis ")),
-        ("Node", setting("tools/test/needs.py", "parseInt(process.versions.node) < ")),
+        ("Node", setting("tools/test/needs.py", "_node_is_here(major: int = ")),
     ];
     let names: Vec<_> = needed.iter().map(|(name, _)| *name).collect();
     let mut seen = Vec::new();
