@@ -491,7 +491,7 @@ export interface JobPatch {
   /** The new group; null is none. */
   group?: string | null;
   /** The new labels, which replace all of the old ones; null is none. */
-  labels?: Record<string, unknown> | null;
+  labels?: Record<string, string> | null;
   /** The new needs, at most 16; null is those of the queue. */
   needs?: Need[] | null;
   /** The new payload, at most 256 KiB; null is null. */
@@ -809,7 +809,7 @@ export interface NewJob {
    * Words for people and filters: at most 16 strings of up to 256 bytes, under keys of 1 to 64
    * bytes.
    */
-  labels?: Record<string, unknown>;
+  labels?: Record<string, string>;
   /**
    * Limits and pools that the job holds while it runs, at most 16, none twice. They replace the
    * needs of the queue; an empty list means none.
@@ -1138,7 +1138,7 @@ export interface Queue {
    * How many turns each group gets, 1 to 1,000 by the name of the group; 1 for a group that is not
    * named.
    */
-  shares: Record<string, unknown>;
+  shares: Record<string, number>;
   /** Whether lists of the dashboard show one line of each payload; true unless it is set. */
   show_payload: boolean;
   /** How many moments of schedules into it were skipped because it was full. */
@@ -1189,7 +1189,7 @@ export interface QueueSettings {
    * How many turns each group gets, 1 to 1,000 by the name of the group; 1 for a group that is not
    * named.
    */
-  shares?: Record<string, unknown>;
+  shares?: Record<string, number>;
   /** Whether lists of the dashboard show one line of each payload; true unless it is set. */
   show_payload?: boolean;
   /** The timeout of a pushed job that states none; null is no timeout. */
@@ -1675,7 +1675,7 @@ export interface ScheduledJob {
   /** What a worker library chooses the handler by, at most 128 bytes; "" if absent. */
   kind?: string;
   /** Words for people and filters, as for a pushed job. */
-  labels?: Record<string, unknown>;
+  labels?: Record<string, string>;
   /**
    * Limits and pools that the job holds while it runs; null is those of its queue when the moment
    * fires.
