@@ -331,7 +331,7 @@ class Chaos:
 
 
 def _show(client: tenure.Tenure) -> dict[str, Shown]:
-    """Ask for all jobs; moments of the server are written by the clock of the journals."""
+    """Ask for all jobs; moments of losses are written by the clock of the journals."""
     offset = time.time_ns() - moment()
 
     def here(at: Any) -> int:
@@ -342,7 +342,7 @@ def _show(client: tenure.Tenure) -> dict[str, Shown]:
         losses = [error["at"] for error in job.errors if error["outcome"] == "lost"]
         each = Shown(job.state, lost_at=[here(read_moment(at)) for at in losses])
         if job.finished_at is not None:
-            each.finished_at = here(job.finished_at)
+            each.finished_at = round(job.finished_at.timestamp() * 1e6)
         shown[job.id] = each
     return shown
 

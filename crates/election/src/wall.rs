@@ -4,8 +4,8 @@
 
 use tenure_core::time::{Moment, Span};
 
-/// Limit of the correction in each second, in microseconds.
-const CORRECTED_US_PER_S: u64 = 1_000;
+/// The clock is corrected by at most one microsecond in as many as these: a millisecond a second.
+const US_PER_CORRECTED_US: u64 = 1_000;
 /// A difference beyond this is a leap, not a drift.
 const LEAP: Span = Span::from_ms(100);
 
@@ -14,12 +14,15 @@ const LEAP: Span = Span::from_ms(100);
 pub struct Wall {
     moment: Moment,
     at: Span,
+    /// Time that has passed and corrected nothing yet, less than [`US_PER_CORRECTED_US`] microseconds: replies may come
+    /// closer together than that.
+    rest: Span,
 }
 
 impl Wall {
     /// Shows `moment` when the monotonic clock shows `at`.
     pub fn begin(moment: Moment, at: Span) -> Self {
-        Wall { moment, at }
+        Wall { moment, at, rest: Span::ZERO }
     }
 
     /// The moment when the monotonic clock shows `at`.
@@ -30,8 +33,9 @@ impl Wall {
     /// Takes Redis's time from a reply. Returns the size of a leap ahead, if there was one; the clock does not follow a
     /// step back.
     pub fn hear(&mut self, time: Moment, at: Span) -> Option<Span> {
-        let passed = at.us().saturating_sub(self.at.us());
-        let most = passed / 1_000_000 * CORRECTED_US_PER_S + passed % 1_000_000 / 1_000;
+        let passed = at.us().saturating_sub(self.at.us()).saturating_add(self.rest.us());
+        let most = passed / US_PER_CORRECTED_US;
+        self.rest = Span::from_us(passed % US_PER_CORRECTED_US);
         let now = self.at(at);
         let (ahead, behind) = (time.since(now), now.since(time));
         self.at = at;
@@ -63,6 +67,17 @@ mod tests {
             assert_eq!(wall.hear(S.plus(Span::from_ms(time_ms)), Span::from_s(2)), None);
             assert_eq!(wall.at(Span::from_s(2)), S.plus(Span::from_us(shown_us)), "{time_ms}");
         }
+    }
+
+    #[test]
+    fn drift_is_followed_however_often_redis_replies() {
+        let mut wall = Wall::begin(S, Span::ZERO);
+        for reply in 1..=20_000 {
+            let at = Span::from_us(reply * 500);
+            assert_eq!(wall.hear(S.plus(at).plus(Span::from_ms(27)), at), None);
+        }
+        let end = Span::from_s(10);
+        assert_eq!(wall.at(end), S.plus(end).plus(Span::from_ms(10)));
     }
 
     #[test]

@@ -120,7 +120,10 @@ fn a_failure_cancels_the_dependents_and_a_retry_revives_them() {
     assert_eq!(state(&folder, "mail"), "ready", "it runs after any end");
     let (code, _, err) = folder.told(&["flow", "wait", "import-7"]);
     assert_eq!(code, 1);
-    assert!(err.contains("flow 'import-7' did not succeed: 1 failed, and 2 were cancelled"), "{err}");
+    assert!(
+        err.contains("flow 'import-7' did not succeed: 1 failed, and 2 were cancelled"),
+        "{err}"
+    );
     assert!(err.contains("tenure flow retry 'import-7'"), "{err}");
     let (code, _, err) = folder.told(&["retry", "parse-1"]);
     assert_eq!(code, 1);
