@@ -160,6 +160,12 @@ fn other_requests_beyond_their_bounds_are_refused() {
         ),
         (no(&set), InvalidField, "/2/id"),
         (
+            no(&SyncResources { version: Some(1 << 60), ..set.clone() }),
+            OutOfBounds,
+            "/query/version",
+        ),
+        (no(&Lease { ttl: Span::from_s(7_200), ..lease() }), OutOfBounds, "/ttl"),
+        (
             no(&GetResult { job: JobRef::parse("a").unwrap(), wait: FOREVER, seen: None }),
             OutOfBounds,
             "/query/wait",

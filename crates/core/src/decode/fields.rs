@@ -201,23 +201,24 @@ impl<'d, 'p> Value<'d, 'p> {
         self,
         shape: &'static ObjectShape<N>,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
-        self.opened(shape, shape.what, |_| true)
+        self.opened(shape, shape.what, shape.answered, |_| true)
     }
 
-    /// The same of an object that is called `what`, and lacks a field of the shape.
+    /// The same of an object that is called `what`, lacks a field of the shape, and is never an answer sent back.
     pub fn fields_without<const N: usize>(
         self,
         shape: &'static ObjectShape<N>,
         lacks: &'static str,
         what: &'static str,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
-        self.opened(shape, what, |field| field != lacks)
+        self.opened(shape, what, &[], |field| field != lacks)
     }
 
     fn opened<const N: usize>(
         self,
         shape: &'static ObjectShape<N>,
         what: &'static str,
+        answered: &[&str],
         has: impl Fn(&str) -> bool,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
         if self.node.kind() != Kind::Object {
@@ -231,7 +232,7 @@ impl<'d, 'p> Value<'d, 'p> {
                 None => {
                     let fields = phrases(shape.fields.into_iter().filter(|field| has(field)));
                     let (shown, what) = (cut(&key), what.into());
-                    let case = if shape.answered.contains(&key.as_ref()) {
+                    let case = if answered.contains(&key.as_ref()) {
                         BodyRefusal::FieldAnswered { shown, what, fields }
                     } else {
                         BodyRefusal::FieldUnknown { shown, what, fields }

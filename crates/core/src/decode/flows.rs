@@ -5,6 +5,7 @@ use serde::ser::{SerializeMap, Serializer};
 use super::fields::Value;
 use super::forms::{Alias, Form, Name, ValueKind, Words};
 use super::object::object;
+use crate::at::At;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::json::Kind;
 use crate::names::{FlowName, JobRef, Ref, UniqueKey};
@@ -14,7 +15,7 @@ use crate::sentences::BodyRefusal;
 object! {
     AfterFields "an entry of \"after\"" "AfterItem"
     fields {
-        job: JobRef = Name(JobRef::parse, Some(UniqueKey::BYTES_MAX)), optional,
+        job: JobRef = Name(JobRef::parse, Some(JOB_REF_BYTES_MAX)), optional,
             "The id of a job, or key:KEY for the job that held KEY before this call.";
         item as "ref": Ref = Name(Ref::parse, Some(Ref::BYTES_MAX)), optional,
             "The ref of another item of this call.";
@@ -55,6 +56,15 @@ impl Form<After> for AfterFields {
             }
         }
     }
+    fn check(&self, value: &After, at: &At<'_>) -> Result<(), Refusal> {
+        match &value.parent {
+            Parent::Item(_) if value.gone_is_done => {
+                let (one, other) = ("ref".into(), "gone".into());
+                Err(At::Member(at, "gone").refuse(BodyRefusal::FieldsExclude { one, other }))
+            }
+            Parent::Item(_) | Parent::Job(_) | Parent::Flow(_) => Ok(()),
+        }
+    }
     fn write<S: Serializer>(&self, value: &After, to: S) -> Result<S::Ok, S::Error> {
         if let (Parent::Job(job), false) = (&value.parent, value.gone_is_done) {
             return to.collect_str(job);
@@ -71,13 +81,16 @@ impl Form<After> for AfterFields {
         map.end()
     }
     fn kind(&self) -> ValueKind {
-        let plain = ValueKind::Text(Some(UniqueKey::BYTES_MAX));
+        let plain = ValueKind::Text(Some(JOB_REF_BYTES_MAX));
         ValueKind::Alias(
             "AfterEntry",
             Box::new(ValueKind::OneOf(vec![plain, ValueKind::Object("AfterItem")])),
         )
     }
 }
+
+/// `key:` and a key.
+const JOB_REF_BYTES_MAX: usize = "key:".len() + UniqueKey::BYTES_MAX;
 
 /// Policies for a parent that fails or is cancelled.
 pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> = Alias(

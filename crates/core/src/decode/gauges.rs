@@ -130,20 +130,25 @@ fn address(text: &str) -> Result<GaugeAddress, Refusal> {
         .map_err(|BadAddress(why)| LimitRefusal::GaugeAddressUnusable { why: why.into() }.into())
 }
 
+fn well_formed(pointer: &str) -> Result<(), Refusal> {
+    let escapes = pointer.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
+    if (pointer.is_empty() || pointer.starts_with('/')) && escapes {
+        return Ok(());
+    }
+    Err(LimitRefusal::GaugePointerMalformed.into())
+}
+
 /// A pointer of RFC 6901; the empty one is the whole document.
 struct Pointer;
 
 impl Form<String> for Pointer {
     fn read(&self, value: Value<'_, '_>) -> Result<String, Refusal> {
         let text = value.short(GAUGE_POINTER_BYTES_MAX)?;
-        let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
-        if (text.is_empty() || text.starts_with('/')) && escapes {
-            return Ok(text);
-        }
-        value.at.here(Err(LimitRefusal::GaugePointerMalformed.into()))
+        value.at.here(well_formed(&text)).map(|()| text)
     }
     fn check(&self, value: &String, at: &At<'_>) -> Result<(), Refusal> {
-        at.text(value, GAUGE_POINTER_BYTES_MAX)
+        at.text(value, GAUGE_POINTER_BYTES_MAX)?;
+        at.here(well_formed(value))
     }
     fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(value)

@@ -34,7 +34,7 @@ object! {
     fields {
         wait: Span = Duration(Spans::WAIT), default,
             "How long the call waits for the first grant, 0s to 1m; 0s if absent.";
-        ttl: Span = Duration(Spans::ANY), or Span::from_us(TTL_US_DEFAULT),
+        ttl: Span = Ttl, or Span::from_us(TTL_US_DEFAULT),
             "How long a lease lives without a heartbeat, 1s to 1h; 30s if absent. 0s takes tokens of needs that are only rates, and leaves no lease.";
         worker: Worker = WorkerName, default,
             "Who asks, for people to read and never a right; anonymous if absent.";
@@ -125,13 +125,32 @@ fn known_queue(text: &str) -> Result<QueueName, Refusal> {
     there(text, QueueName::parse, QueueName::known)
 }
 
+/// A ttl within its bounds, or zero.
+struct Ttl;
+
+impl Form<Span> for Ttl {
+    fn read(&self, value: Value<'_, '_>) -> Result<Span, Refusal> {
+        let ttl = value.span(Spans::ANY)?;
+        if ttl > Span::ZERO { value.span(Spans::TTL) } else { Ok(ttl) }
+    }
+    fn check(&self, value: &Span, at: &At<'_>) -> Result<(), Refusal> {
+        if *value > Span::ZERO { at.span(*value, Spans::TTL) } else { Ok(()) }
+    }
+    fn write<S: Serializer>(&self, value: &Span, to: S) -> Result<S::Ok, S::Error> {
+        value.serialize(to)
+    }
+    fn kind(&self) -> ValueKind {
+        ValueKind::Duration
+    }
+}
+
 /// A ttl of zero is for tokens, which leave no lease. Only the state machine knows if the needs are only rates.
 fn ttl_fits(call: &Lease, of: &At<'_>) -> Result<(), Refusal> {
-    let at = At::Member(of, "ttl");
     match &call.ask {
-        _ if call.ttl > Span::ZERO => at.span(call.ttl, Spans::TTL),
-        Ask::Needs(_) => Ok(()),
-        Ask::Jobs { .. } => Err(at.refuse(BodyRefusal::TtlWithoutLease)),
+        Ask::Jobs { .. } if call.ttl == Span::ZERO => {
+            Err(At::Member(of, "ttl").refuse(BodyRefusal::TtlWithoutLease))
+        }
+        Ask::Jobs { .. } | Ask::Needs(_) => Ok(()),
     }
 }
 

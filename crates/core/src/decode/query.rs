@@ -142,7 +142,8 @@ const VERSION_OF_SET: Parameter<u64> = Parameter::text(
     |text| integer(text, VERSION).map(|version| u64::try_from(version).unwrap_or_default()),
     "The version of the set; one below the last is refused as stale_sync.",
 )
-.of_kind(|| whole(&VERSION));
+.of_kind(|| whole(&VERSION))
+.checked(|version, at| at.number(i64::try_from(*version).unwrap_or(i64::MAX), VERSION));
 const MAX: Parameter<usize> = Parameter::text(
     "max",
     |text| integer(text, PAGE).map(|max| usize::try_from(max).unwrap_or(usize::MAX)),

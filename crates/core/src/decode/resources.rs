@@ -184,6 +184,7 @@ pub fn ban_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<BanResource, 
 
 impl Bounded for SyncResources {
     fn within_bounds(&self) -> Result<(), Refusal> {
+        self.query_within_bounds()?;
         let mut ids = SetIds::default();
         for (index, one) in self.resources.iter().enumerate() {
             let at = At::Item(&At::Body, index);

@@ -328,6 +328,7 @@ impl Bounded for PutSchedule {
 
 impl Bounded for SyncSchedules {
     fn within_bounds(&self) -> Result<(), Refusal> {
+        self.query_within_bounds()?;
         let mut ids = SetIds::default();
         for (index, (id, set)) in self.schedules.iter().enumerate() {
             let at = At::Item(&At::Body, index);

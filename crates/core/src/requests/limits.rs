@@ -85,7 +85,8 @@ impl From<&PutLimit> for PatchLimit {
             rate: set.rate.into(),
             gap: set.gap.into(),
             quarantine: Patch::Set(set.quarantine),
-            gauge: put.gauge.clone().into(),
+            // A server before gauges does not know the field.
+            gauge: put.gauge.clone().map_or(Patch::Keep, Patch::Set),
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn rows() -> Vec<Row> {
                 gauge: None,
             },
             "PUT /v1/limits/site:*",
-            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null,"quarantine":"1m","gauge":null}"#,
+            r#"{"concurrency":0,"rate":{"count":10,"per":"1s","burst":2},"gap":null,"quarantine":"1m"}"#,
             200,
             LIMIT,
             R::PutLimit(Put { created: false, .. })
