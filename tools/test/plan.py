@@ -127,8 +127,8 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(beside), self.clients_and_examples])
-        self.at_once([lambda: self.run(alone), self.all_lints])
+        self.at_once([lambda: self.run(beside), self.python_and_examples])
+        self.at_once([lambda: self.run_alone(alone), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -199,6 +199,11 @@ class Plan:
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
 
+    def run_alone(self, programs: Threads) -> None:
+        """Run tests that miss their moments beside others: leases of a second or two would end."""
+        self.run(programs)
+        self.typescript()
+
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
         words = ["cargo", "test", "--locked", "--workspace", "--doc"]
@@ -217,12 +222,10 @@ class Plan:
         """Check the form and the types of everything in Python."""
         self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
-    def clients_and_examples(self) -> None:
-        """Run the tests of what is not in Rust."""
+    def python_and_examples(self) -> None:
+        """Run the tests of what is in Python."""
         if "python" not in self.without:
             self.python()
-        self.typescript()
-        if "python" not in self.without:
             self.examples()
 
     def typescript_lints(self) -> None:

@@ -191,7 +191,7 @@ fn many_jobs_are_counted_first_and_then_changed() {
         page.contains("Jobs that match now: 38.") && page.contains("tenure cancel --queue q"),
         "{page}"
     );
-    assert!(served.get("/bulk/retry?q=queue:q").page().contains("No job matches"));
+    assert!(served.get("/bulk/retry?q=queue:q").page().contains("No matching job"));
     says(&served, "/bulk/cancel", "q=queue:q", "Jobs cancelled, or asked to stop: 38.");
     assert_eq!(served.state("j0"), JobState::Cancelled);
     assert_eq!(served.state("other"), JobState::Ready);

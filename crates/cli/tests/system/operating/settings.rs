@@ -115,7 +115,7 @@ fn what_is_wrong_is_told_with_the_place_that_says_it() {
         (
             "listen = '127.0.0.1:1'\n",
             "",
-            "t.toml:1: \"listen\" stands above all tables\nhint: put it below a line [serve]\n",
+            "t.toml:1: \"listen\" must be in a table\nhint: put it below a line [serve]\n",
         ),
         ("[serv]\n", "", "t.toml:1: the file has no \"serv\"\nhint: did you mean \"serve\"?\n"),
         ("[serve]\n\ndrain_timeout = 'soon'\n", "", "t.toml:3: drain_timeout: write a duration as"),
