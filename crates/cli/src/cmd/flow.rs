@@ -185,8 +185,16 @@ mod tests {
         for (counts, longest, sentence) in [
             ([0, 3, 0, 0], None, None),
             ([0, 0, 0, 0], None, None),
-            ([0, 3, 1, 2_000], None, Some("of flow 'import-7' 1 failed, and 2,000 were cancelled")),
-            ([0, 3, 0, 1], None, Some("of flow 'import-7' 0 failed, and 1 was cancelled")),
+            (
+                [0, 3, 1, 2_000],
+                None,
+                Some("flow 'import-7' did not succeed: 1 failed, and 2,000 were cancelled"),
+            ),
+            (
+                [0, 3, 0, 1],
+                None,
+                Some("flow 'import-7' did not succeed: 0 failed, and 1 was cancelled"),
+            ),
             (
                 [1, 0, 0, 0],
                 Some(Span::from_s(5)),

@@ -175,7 +175,10 @@ mod tests {
             ("\"geheim\"", "must be an object"),
             (r#"{"spider":"s"}"#, "\"project\""),
             (r#"{"project":"p","spider":""}"#, "\"spider\""),
-            (r#"{"project":"../geheim","spider":"s"}"#, "\"project\" in the payload cannot stand"),
+            (
+                r#"{"project":"../geheim","spider":"s"}"#,
+                "\"project\" in the payload cannot be part",
+            ),
             (r#"{"project":"p","spider":".."}"#, "\"spider\""),
             (r#"{"project":"p","spider":"s","version":7}"#, "\"version\""),
             (r#"{"project":"p","spider":"s","arg":{"x":"geheim"}}"#, "args, settings and version"),

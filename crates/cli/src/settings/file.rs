@@ -222,9 +222,9 @@ mod tests {
         for (text, at) in [
             ("a = 1\na = 2\n", "t.toml:2: "),
             ("\n\na = geheim\n", "t.toml:3: "),
-            ("a = 1.5\n", "t.toml:1: a setting is a text"),
-            ("a = 0x10\n", "t.toml:1: a setting is a text"),
-            ("b = 1\na = [['geheim']]\n", "t.toml:2: a setting is a text"),
+            ("a = 1.5\n", "t.toml:1: a setting must be a text"),
+            ("a = 0x10\n", "t.toml:1: a setting must be a text"),
+            ("b = 1\na = [['geheim']]\n", "t.toml:2: a setting must be a text"),
         ] {
             let said = parsed(text).unwrap_err();
             let sentence = said.sentence.unwrap();

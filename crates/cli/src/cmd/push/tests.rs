@@ -120,7 +120,7 @@ fn a_push_that_meets_a_job_says_which_and_how_it_stands() {
         (JobState::Scheduled, None, "scheduled, runs in 5m0s"),
     ] {
         let told = there_already(&pushed(job(state, at), true, false), &id("two"), &by_id, now);
-        let want = format!("'two' is there already ({said}): nothing was pushed");
+        let want = format!("'two' already exists ({said}): nothing was pushed");
         assert_eq!(told, Some(want));
     }
     let ready = || job(JobState::Ready, None);

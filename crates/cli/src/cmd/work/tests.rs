@@ -277,7 +277,7 @@ async fn a_store_that_is_away_for_as_long_as_is_allowed_is_69() {
     let failure = work.run(never).await.unwrap_err();
     assert_eq!(failure.code, 69);
     let sentence = failure.sentence.unwrap();
-    assert!(sentence.contains("away for 100ms (--exit-when-away)"), "{sentence}");
+    assert!(sentence.contains("did not answer for 100ms (--exit-when-away)"), "{sentence}");
     assert!(begun.elapsed() >= Duration::from_millis(100));
 }
 

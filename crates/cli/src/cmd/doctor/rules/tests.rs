@@ -91,7 +91,7 @@ fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
     }
     let settings = Err("NOPERM no".to_owned());
     let verdict = found("redis://host", &told(INFO, ""), &settings, "persistence");
-    is(&verdict, Severity::Look, "not told (NOPERM no)");
+    is(&verdict, Severity::Look, "unknown (NOPERM no)");
 }
 
 #[test]
