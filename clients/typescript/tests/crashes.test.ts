@@ -88,7 +88,7 @@ test("a handler that ignores its signal is given back at a second SIGTERM, and i
   assert.equal(await worker.ended(10_000), 1);
   assert.match(
     worker.log,
-    /1 handler does not stop at ctx.signal \(job_\w+\); their jobs are given back, and the process ends at once/,
+    /1 handler does not stop at ctx.signal \(job_\w+\); what they run is given back, and the process ends at once/,
   );
   assert.equal((await job.get()).state, "ready");
 });

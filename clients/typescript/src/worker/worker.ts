@@ -258,7 +258,9 @@ export class Worker implements AsyncDisposable {
       this.#exchange.giveUp(run);
     }
     await this.#until(() => this.#exchange.settled, GRACE_MS);
-    this.#logger.error(`${named}; what they run is given back, and the process ends at once, so that nothing runs twice`);
+    this.#logger.error(
+      `${named}; what they run is given back, and the process ends at once, so that nothing runs twice`,
+    );
     // The line may be on its way to a pipe.
     await sleep(20);
     process.exit(1);
