@@ -75,7 +75,7 @@ export class Context {
    * reports in a second the last one counts. The value is read at once.
    */
   progress(value: unknown): void {
-    let written = encode(value, "progress");
+    let written = encode(value, "progress", true);
     // Looked for in its texts: a secret of digits may stand in a number by accident.
     if (this.resources.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#said().secrets));
     const bytes = Buffer.byteLength(written);

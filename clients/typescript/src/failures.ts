@@ -1,4 +1,4 @@
-import { bounded, ERROR_BYTES } from "./text.js";
+import { bounded, ERROR_BYTES, wellFormed } from "./text.js";
 
 /** Frames of a stack that are kept. */
 const FRAMES = 10;
@@ -58,7 +58,10 @@ function framesOf(error: Error): string[] {
     .map((line) => `    ${line.trim()}`);
 }
 
-/** Cuts the error of a run to what the server keeps: the beginning says what went wrong. */
+/**
+ * Cuts the error of a run to what the server keeps: the beginning says what went wrong. Half a surrogate pair, as a
+ * text has that was cut by `slice`, is no JSON, and the server would refuse the whole call.
+ */
 export function boundedError(text: string): string {
-  return bounded(text, ERROR_BYTES);
+  return bounded(wellFormed(text), ERROR_BYTES);
 }

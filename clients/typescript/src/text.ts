@@ -9,6 +9,11 @@ export function shown(value: unknown): string {
   return typeof value === "function" ? "a function" : "an object";
 }
 
+/** Text with a mark for each half of a surrogate pair that stands alone: no UTF-8 can say it. */
+export function wellFormed(text: string): string {
+  return (text as unknown as { toWellFormed(): string }).toWellFormed();
+}
+
 /** The most bytes of the error of a run. */
 export const ERROR_BYTES = 8192;
 

@@ -17,6 +17,11 @@ export function schemaOption(value: unknown, name: string): StandardSchema {
   );
 }
 
+/** Whether a value is a promise of any kind: queries of drizzle and knex are, and run only when they are awaited. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
+}
+
 function pathOf(issue: StandardIssue, whole: string): string {
   let path = whole;
   for (const each of issue.path ?? []) {
@@ -38,8 +43,8 @@ export async function validate<Out>(
   whole: "payload" | "result",
   owner: string,
 ): Promise<Out> {
-  let result = schema["~standard"].validate(value);
-  if (result instanceof Promise) result = await result;
+  const checked = schema["~standard"].validate(value);
+  const result = isThenable(checked) ? await checked : checked;
   if (!result.issues) return result.value;
   const issues: SchemaIssue[] = result.issues.map((issue) => ({ path: pathOf(issue, whole), message: issue.message }));
   const some = issues.slice(0, ISSUES_SHOWN).map((issue) => `${issue.path}: ${issue.message}`);

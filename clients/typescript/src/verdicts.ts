@@ -2,7 +2,7 @@ import type { Duration } from "./durations.js";
 import type { LeasedResource, LimitVerdict, ResourceVerdict } from "./generated.js";
 import { as, wrong } from "./options.js";
 import { secretsOf, without } from "./secrets.js";
-import { shown } from "./text.js";
+import { shown, wellFormed } from "./text.js";
 
 /** The first resource of a pool among those that are held. */
 export function resourceOf<D>(resources: readonly LeasedResource[], pool: string): LeasedResource & { data: D } {
@@ -37,7 +37,10 @@ export class Verdicts {
   }
 
   ban(resource: LeasedResource | string, reason: string): void {
-    this.#judge(resource, { verdict: "ban", reason: without(as.text(reason, "reason of ban"), this.secrets) });
+    this.#judge(resource, {
+      verdict: "ban",
+      reason: wellFormed(without(as.text(reason, "reason of ban"), this.secrets)),
+    });
   }
 
   cool(resource: LeasedResource | string, time: Duration): void {

@@ -103,8 +103,8 @@ test("JSON that would lose a part is refused with its place", () => {
       (error: { detail: string }) => why.test(error.detail),
     );
   assert.equal(
-    encode({ a: undefined, d: new Date(0), u: "\ud800" }, "p"),
-    '{"d":"1970-01-01T00:00:00.000Z","u":"\\ud800"}',
+    encode({ a: undefined, d: new Date(0), u: "\ud800 \\ud800" }, "p", true),
+    `{"d":"1970-01-01T00:00:00.000Z","u":"\ufffd \\\\ud800"}`,
   );
   assert.equal(encode(undefined, "p"), "null");
 });

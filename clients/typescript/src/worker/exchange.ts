@@ -13,8 +13,7 @@ import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { newId } from "../ids.js";
 import { sliceOf, workerFields } from "../leasing.js";
 import type { Logger } from "../log.js";
-import { ConnectionLost } from "../sender.js";
-import { type Answer, type Call, PATIENCE_MS, type Transport } from "../transport.js";
+import { type Answer, PATIENCE_MS, type Transport } from "../transport.js";
 import { Ahead } from "./ahead.js";
 import { Bell } from "./bell.js";
 import { Reach } from "./reach.js";
@@ -30,6 +29,7 @@ const GATHER_MS = 1;
 /** A grant that took a larger part of the ttl than this does not wait for a slot. */
 const FRESH = 0.1;
 const LONGEST_PAUSE_MS = 5000;
+const NEVER = Number.POSITIVE_INFINITY;
 /** A waiting call that is not answered this long after its withdrawal is withdrawn again. */
 const WITHDRAW_AGAIN_MS = 100;
 
@@ -93,8 +93,8 @@ export class Exchange {
       this.#askerIsAway = true;
       this.#settler.ring();
     };
-    void this.#askAll().catch(failed);
-    void this.#settleAll().catch(failed);
+    // What no loop will send any more must not keep its lease.
+    void Promise.all([this.#askAll().catch(failed), this.#settleAll().catch(failed)]).then(() => this.#settles.end());
   }
 
   /** Frees the slot of a run, and settles it unless its lease is lost. */
@@ -160,7 +160,7 @@ export class Exchange {
     // so it is sent again until that call is answered.
     while (this.#waiting && now() < until) {
       const body = JSON.stringify({ ...this.#waiting, wait: "0s" });
-      const answer = await this.#once({ method: "POST", path: "leases", body }, PATIENCE_MS);
+      const answer = await this.reach.once({ method: "POST", path: "leases", body }, PATIENCE_MS);
       if (answer && answer.status < 400) {
         // A grant is answered to both calls, and given back twice: the second settle is answered as the first.
         for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) {
@@ -187,7 +187,7 @@ export class Exchange {
     for (;;) {
       while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
       if (this.#draining) break;
-      const settles = this.#settles.take();
+      const settles = this.#settles.take(now());
       const { concurrency, ttl, worker } = this.#options;
       // A call that may wait comes back when it is too late to lease ahead.
       const room = settles.length > 0 ? this.#ahead.room() : 0;
@@ -264,12 +264,17 @@ export class Exchange {
     const answer =
       settles.length > 0
         ? await this.#send(settles, ask)
-        : await this.#once({ method: "POST", path: "leases", body: JSON.stringify(ask), wait }, wait + PATIENCE_MS);
+        : await this.reach.once(
+            { method: "POST", path: "leases", body: JSON.stringify(ask), wait },
+            wait + PATIENCE_MS,
+          );
+    // A handler may stop the worker in its first line. Then the drain must not get, and give back, what runs.
+    this.#waiting = undefined;
     if (!answer) return 0;
     if (answer.status >= 400) return this.#askRefused(answer);
     this.#answered = true;
     if (!ask) return undefined;
-    const { leases = [], refused } = answer.data as Settled;
+    const { leases = [], refused } = (answer.data ?? {}) as Partial<Settled>;
     if (refused) return 1000;
     await this.#take(leases as LeaseRecord[], firstSent);
     this.foundNothing = leases.length === 0 && settles.length === 0;
@@ -339,15 +344,16 @@ export class Exchange {
     let backoff = new Backoff();
     for (;;) {
       while (!this.#closed && !(this.#settles.size > 0 && this.#settlerSends())) {
-        const at = this.#ahead.overdueAt();
-        await this.#settler.wait(at === undefined ? undefined : Math.max(1, at - now()));
+        const at = Math.min(this.#ahead.overdueAt() ?? NEVER, this.#settles.againAt ?? NEVER);
+        await this.#settler.wait(at === NEVER ? undefined : Math.max(1, at - now()));
         for (const run of this.#ahead.overdue(now())) this.giveBack(run);
-        this.#wakeAsker();
+        this.#settles.again(now());
+        if (this.#settles.size > 0 && !this.#gathers()) this.#asker.ring();
       }
       if (this.#closed && this.#settles.size === 0) return;
       // Ends of runs that come in this turn of the event loop go together.
       await new Promise(setImmediate);
-      const settles = this.#settles.take();
+      const settles = this.#settles.take(now());
       if (settles.length === 0) continue;
       const answer = await this.#send(settles, undefined);
       if (answer && answer.status < 400) {
@@ -359,36 +365,26 @@ export class Exchange {
     }
   }
 
-  #wakeAsker(): void {
-    if (this.#settles.size > 0 && !this.#gathers()) this.#asker.ring();
-  }
-
-  async #once(call: Call, timeout: number): Promise<Answer | undefined> {
-    try {
-      return await this.reach.once(call, timeout);
-    } catch (fault) {
-      if (fault instanceof ConnectionLost) return undefined;
-      throw fault;
-    }
-  }
-
   /** Sends settles, with an ask if there is one. Undefined if they are to be sent again. */
   async #send(settles: Settle[], ask: object | undefined): Promise<Answer | undefined> {
     const items = settles.map((each) => itemOf(each.lease, each.written)).join(",");
     const body = `{"settle":[${items}]${ask ? `,"lease":${JSON.stringify(ask)}` : ""}}`;
     let answer: Answer | undefined;
     try {
-      answer = await this.#once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS);
+      answer = await this.reach.once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS);
     } catch (error) {
       this.#settles.putBack(settles, now());
       throw error;
     }
-    if (!answer || answer.status >= 400) {
+    const settled = (answer?.data as Partial<Settled> | undefined)?.settled;
+    if (!answer || answer.status >= 400 || !Array.isArray(settled)) {
       const mended = answer ? this.#settles.repair(answer, settles) : false;
       this.#settles.putBack(settles, now());
-      return mended ? undefined : answer;
+      this.#settler.ring();
+      return mended || (answer && answer.status < 400) ? undefined : answer;
     }
-    this.#settles.answered(settles, (answer.data as Settled).settled);
+    this.#settles.answered(settles, settled, now());
+    if (this.#settles.againAt !== undefined) this.#settler.ring();
     return answer;
   }
 }

@@ -24,8 +24,8 @@ export class Reach {
     this.#logger = logger;
   }
 
-  /** Sends a call once. @throws `ConnectionLost` */
-  async once(call: Call, timeout: number): Promise<Answer> {
+  /** Sends a call once; undefined if it is not answered. */
+  async once(call: Call, timeout: number): Promise<Answer | undefined> {
     const expected = { at: now() + (call.wait ?? 0) };
     this.#expected.add(expected);
     try {
@@ -37,8 +37,9 @@ export class Reach {
       }
       return answer;
     } catch (fault) {
-      if (fault instanceof ConnectionLost) this.#away(`cannot reach ${this.#transport.servers.shown}`, fault.message);
-      throw fault;
+      if (!(fault instanceof ConnectionLost)) throw fault;
+      this.#away(`cannot reach ${this.#transport.servers.shown}`, fault.message);
+      return undefined;
     } finally {
       this.#expected.delete(expected);
     }

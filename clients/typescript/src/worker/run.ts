@@ -8,6 +8,7 @@ import type { StopReason } from "../heartbeats/holdings.js";
 import { Cancelled, Draining, LeaseLost, Outcome, type Stopped, TimedOut } from "../outcomes.js";
 import type { Handler, Task } from "../task.js";
 import type { Transport } from "../transport.js";
+import { isThenable } from "../validation.js";
 import { failure, finalFailure, RELEASED, returned, thrown, type Written } from "./written.js";
 
 /** Why a run was stopped. */
@@ -62,10 +63,10 @@ export async function perform(task: AnyTask | undefined, run: Run): Promise<Writ
   if (!task) return noHandler(run);
   try {
     let payload = task.read(run.job.payload);
-    if (payload instanceof Promise) payload = await payload;
+    if (isThenable(payload)) payload = await payload;
     const handler = task.handler as Handler<unknown, unknown>;
     let value = handler(payload, run.ctx);
-    if (value instanceof Promise) value = await value;
+    if (isThenable(value)) value = await value;
     return await judge(task, run, value);
   } catch (error) {
     return judgeError(run, error);
@@ -97,7 +98,7 @@ export function judgeError(run: Run, error: unknown): Written | null {
   try {
     return thrown(error, run.ctx);
   } catch (why) {
-    return failure(`its outcome cannot be written: ${describe(why)}`);
+    return failure(run.ctx.hide(`its outcome cannot be written: ${describe(why)}`));
   }
 }
 

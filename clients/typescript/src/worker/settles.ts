@@ -10,6 +10,8 @@ const SETTLE_FOR_MS = 60_000;
 const BATCH = 1000;
 const BATCH_BYTES = 4 * 1024 * 1024;
 const AROUND_BYTES = 256;
+/** A run whose pushes found their queue full is settled again after this. */
+const FULL_MS = 1000;
 /** The call itself is refused, so the same call again would be. */
 const WRONG = new Set([400, 413, 422]);
 
@@ -25,6 +27,8 @@ export interface Settle {
   wrongForm: boolean;
   /** A call with it and others was refused, and nothing said which of them was wrong. */
   alone: boolean;
+  /** A queue that it pushes to had no room. */
+  full: boolean;
 }
 
 /** Outcomes in their order, until each is answered or it is too late. */
@@ -32,7 +36,10 @@ export class Settles {
   #patience: number;
   #logger: Logger;
   #waiting: Settle[] = [];
+  /** Those whose pushes found a full queue. They must not hold up the others, so each goes alone, at its time. */
+  #full: { settle: Settle; at: number }[] = [];
   #sending = 0;
+  #isOver = false;
 
   constructor(ttl: number, logger: Logger) {
     this.#patience = Math.max(SETTLE_FOR_MS, ttl);
@@ -44,7 +51,9 @@ export class Settles {
   }
 
   add(lease: string, job: string, written: Written, now: number, over: () => void): void {
-    this.#waiting.push({ written, lease, job, since: now, over, wrongForm: false, alone: false });
+    // Nothing is sent any more; the lease must not be extended without end.
+    if (this.#isOver) over();
+    else this.#waiting.push({ written, lease, job, since: now, over, wrongForm: false, alone: false, full: false });
   }
 
   /** Since when the first one waits. */
@@ -54,11 +63,32 @@ export class Settles {
 
   /** Whether nothing waits and nothing is on its way. */
   get allAnswered(): boolean {
-    return this.#waiting.length === 0 && this.#sending === 0;
+    return this.#waiting.length === 0 && this.#sending === 0 && this.#full.length === 0;
+  }
+
+  /** When the first one goes again that found a full queue. */
+  get againAt(): number | undefined {
+    return this.#full[0]?.at;
+  }
+
+  /** Lets those go again whose time has come. */
+  again(now: number): void {
+    while (this.#full[0] && this.#full[0].at <= now) {
+      const { settle } = this.#full.shift() as { settle: Settle };
+      settle.full = false;
+      this.#waiting.push(settle);
+    }
+  }
+
+  /** Ends all: what was not answered by now is not sent again. */
+  end(): void {
+    this.#isOver = true;
+    for (const each of [...this.#waiting.splice(0), ...this.#full.splice(0).map(({ settle }) => settle)]) each.over();
   }
 
   /** Takes out as many as go in one call. */
-  take(): Settle[] {
+  take(now: number): Settle[] {
+    this.again(now);
     let size = 0;
     let count = 0;
     for (const each of this.#waiting) {
@@ -71,15 +101,23 @@ export class Settles {
   }
 
   /** Takes in the answers of a call. */
-  answered(settles: readonly Settle[], answers: readonly SettledLease[]): void {
-    this.#sending -= settles.length;
+  answered(settles: readonly Settle[], answers: readonly SettledLease[], now: number): void {
+    const full: Settle[] = [];
     for (const [n, each] of settles.entries()) {
       const answer = answers[n];
+      if (answer && !answer.ok && (answer.code as string) === "queue_full") {
+        // An earlier item of the call took the room of its pushes. Its lease is held, and nothing is lost yet.
+        each.full = true;
+        full.push(each);
+        continue;
+      }
       if (answer && !answer.ok && !each.written.quiet) {
         this.#logger.warn(`job ${each.job}: its outcome "${each.written.outcome}" no longer counts: ${answer.code}`);
       }
       each.over();
     }
+    this.#sending -= settles.length - full.length;
+    this.putBack(full, now);
   }
 
   /** Keeps what was not answered, as long as an answer can still be had. */
@@ -87,8 +125,9 @@ export class Settles {
     this.#sending -= settles.length;
     const kept: Settle[] = [];
     for (const each of settles) {
-      if (now - each.since <= this.#patience) {
-        kept.push(each);
+      if (!this.#isOver && now - each.since <= this.#patience) {
+        if (each.full) this.#full.push({ settle: each, at: now + FULL_MS });
+        else kept.push(each);
         continue;
       }
       this.#logger.error(
@@ -102,7 +141,11 @@ export class Settles {
   /** Replaces an outcome that the server cannot read by one that it can; false if none is wrong. */
   repair(answer: Answer, settles: readonly Settle[]): boolean {
     const problem = (answer.data ?? {}) as Partial<Problem>;
-    if (!WRONG.has(answer.status) || !(problem.pointer ?? "/settle/").startsWith("/settle/")) return false;
+    if (!(problem.pointer ?? "/settle/").startsWith("/settle/")) return false;
+    // With an index and a place the refusal is that of one item, whatever its code: 409 for a key that is held, 429 for
+    // a full queue. The others would be refused with it again and again.
+    const ofOne = problem.index !== undefined && problem.pointer !== undefined && answer.status < 500;
+    if (!ofOne && !WRONG.has(answer.status)) return false;
     if (problem.index === undefined && settles.length > 1) {
       // The call as a whole is refused: the others must not wait for the one that is wrong.
       for (const each of settles) each.alone = true;
@@ -110,6 +153,11 @@ export class Settles {
     }
     const wrong = settles[problem.index ?? 0];
     if (!wrong) return false;
+    if (answer.status === 429) {
+      wrong.alone = true;
+      wrong.full = true;
+      return true;
+    }
     this.#logger.error(`job ${wrong.job}: its outcome is refused: ${problem.detail}`);
     wrong.written = wrong.wrongForm ? RELEASED : finalFailure(`its outcome was refused: ${problem.detail}`);
     wrong.wrongForm = true;

@@ -40,7 +40,7 @@ export function returned(value: unknown, ctx: Context): Written {
   if (value === undefined || value === null) return beside === "" ? SUCCEEDED : { ...SUCCEEDED, rest: beside };
   let result: string;
   try {
-    result = encode(value, "result");
+    result = encode(value, "result", true);
   } catch (refused) {
     const why =
       refused instanceof Error ? ((refused as { detail?: string }).detail ?? refused.message) : String(refused);

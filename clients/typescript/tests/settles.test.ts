@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Worker } from "tenure";
+import { encode } from "../dist/json.js";
+import { Settles } from "../dist/worker/settles.js";
+import { failure, RELEASED } from "../dist/worker/written.js";
+import { Server } from "./servers.js";
+import { gate, Lines, until, within } from "./waiting.js";
+
+const server = await Server.start();
+
+test("a push of a run that finds its key held fails that job, and holds up no other", async () => {
+  const t = server.client();
+  await t.push("later", 1, { unique: { key: "k", onConflict: "reject" } });
+  const go = gate();
+  const task = t.task("t", {}, async (n: number, ctx) => {
+    await go.promise;
+    if (n === 1) await ctx.push({ queue: "later", payload: n, unique: { key: "k", onConflict: "reject" } });
+    return n;
+  });
+  const jobs = await Promise.all([0, 1, 2].map((n) => task.push(n)));
+  await using _worker = t.work([task], { signals: false });
+  await until(async () => (await t.stats()).jobs["running"] === 3);
+  go.open();
+  assert.deepEqual(await within(Promise.all([jobs[0]?.result(), jobs[2]?.result()]), 5000), [0, 2]);
+  await assert.rejects(within(jobs[1]?.result() as Promise<unknown>, 5000), /its outcome was refused/);
+});
+
+test("a push of a run that finds its queue full is settled later, and holds up no other", async () => {
+  const t = server.client();
+  await t.queues.set("small", { maxWaiting: 1 });
+  const first = await t.push("small", 0);
+  const go = gate();
+  const task = t.task("t", {}, async (n: number, ctx) => {
+    await go.promise;
+    if (n === 1) await ctx.push({ queue: "small", payload: n });
+    return n;
+  });
+  const jobs = await Promise.all([0, 1, 2].map((n) => task.push(n)));
+  await using _worker = t.work([task], { signals: false });
+  await until(async () => (await t.stats()).jobs["running"] === 3);
+  go.open();
+  assert.deepEqual(await within(Promise.all([jobs[0]?.result(), jobs[2]?.result()]), 5000), [0, 2]);
+  // The worker goes on meanwhile.
+  assert.equal(await within((await task.push(3)).result(), 5000), 3);
+  assert.equal((await jobs[1]?.get())?.state, "running");
+  await first.cancel();
+  assert.equal(await within(jobs[1]?.result() as Promise<unknown>, 5000), 1);
+});
+
+test("what two runs of a call push is settled one after the other, if there is room for one", async () => {
+  const t = server.client();
+  await t.queues.set("small", { maxWaiting: 1 });
+  const go = gate();
+  const task = t.task("t", {}, async (n: number, ctx) => {
+    await go.promise;
+    await ctx.push({ queue: "small", payload: n });
+    return n;
+  });
+  const jobs = await Promise.all([0, 1].map((n) => task.push(n)));
+  await using _worker = t.work([task], { signals: false });
+  await until(async () => (await t.stats()).jobs["running"] === 2);
+  go.open();
+  await until(async () => (await t.stats()).jobs["succeeded"] === 1);
+  await t.queues.set("small", { maxWaiting: null });
+  assert.deepEqual(await within(Promise.all(jobs.map((job) => job.result())), 5000), [0, 1]);
+});
+
+test("text that is cut through a surrogate pair is stored with a mark in its place", async () => {
+  const t = server.client();
+  const half = "\u{1f600}".slice(0, 1);
+  const task = t.task("t", { retry: 2 }, (n: number, ctx) => {
+    ctx.progress({ at: half });
+    if (n === 1) throw new Error(`no page ${half}`);
+    return { [half]: [half, "\\ud83d", "\u{1f600}"] };
+  });
+  const [failing, good] = [await task.push(1, { retry: { maxAttempts: 1 } }), await task.push(2)];
+  await using _worker = t.work([task], { signals: false });
+  await assert.rejects(within(failing.result()), /no page \ufffd/);
+  assert.deepEqual(await within(good.result()), { "\ufffd": ["\ufffd", "\\ud83d", "\u{1f600}"] });
+  assert.ok(failure(half).rest.includes("\ufffd"));
+  assert.throws(() => encode({ a: [half] }, "payload"), /^NotJson: payload\.a\[0\]: text with half a surrogate pair/);
+});
+
+test("a promise of another library is awaited", async () => {
+  const t = server.client();
+  // A query of drizzle or knex runs when it is awaited, and is no `Promise`.
+  const task = t.task("t", {}, (n: number) => {
+    // biome-ignore lint/suspicious/noThenProperty: such an object is the subject.
+    return { then: (done: (value: number) => void) => done(n * 2) } as unknown as number;
+  });
+  const job = await task.push(21);
+  await using _worker = t.work([task], { signals: false });
+  assert.equal(await within(job.result()), 42);
+});
+
+test("a stop in the first line of a handler does not give back its job", async () => {
+  const t = server.client();
+  const logger = new Lines();
+  let worker: Worker | undefined;
+  const go = gate();
+  const task = t.task("t", {}, async () => {
+    void worker?.stop();
+    await go.promise;
+    return "done";
+  });
+  worker = t.work([task], { signals: false, logger });
+  const job = await task.push(null);
+  await until(async () => (await job.get()).state === "running");
+  setTimeout(() => go.open(), 500);
+  await within(worker.done);
+  assert.ok(!logger.has("no longer counts"), logger.lines.join("\n"));
+  assert.equal(await job.result(), "done");
+});
+
+test("outcomes that no loop sends any more are over", () => {
+  const settles = new Settles(30_000, new Lines());
+  const over: string[] = [];
+  const add = (lease: string) => settles.add(lease, "j", RELEASED, 0, () => over.push(lease));
+  add("a");
+  const sent = settles.take(0);
+  add("b");
+  settles.end();
+  assert.deepEqual(over, ["b"]);
+  settles.putBack(sent, 0);
+  add("c");
+  assert.deepEqual(over, ["b", "a", "c"]);
+  assert.ok(settles.allAnswered);
+});
