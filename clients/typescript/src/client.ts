@@ -285,7 +285,9 @@ export class Tenure implements AsyncDisposable {
       id: workerId(),
       logger: this.#settings.logger,
     };
-    const ready = read.schedules === false ? async () => {} : () => this.#timetable.sync();
+    const ready = async (signal: AbortSignal) => {
+      if (read.schedules !== false) await this.#timetable.sync({}, signal);
+    };
     return new Worker(tasks, read, parts, ready);
   }
 
@@ -373,7 +375,7 @@ export class Tenure implements AsyncDisposable {
     return this.#transport.json({ method: "GET", path: "/version", ...signalOf(options, "version") });
   }
 
-  /** Ends heartbeats and idle connections. Locks that are held are not given back: release them before. */
+  /** Ends idle connections, and heartbeats as soon as nothing is held. Workers end, and no lock is granted any more. */
   close(): void {
     this.#heartbeats.close();
     this.#transport.close();

@@ -22,6 +22,8 @@ export class Context {
   readonly resources: readonly LeasedResource[];
   /** The names of the limits that the run holds. */
   readonly limits: readonly string[];
+  /** The resources of this run, and of those in the same batch. @internal */
+  together: readonly LeasedResource[];
   #lease: LeaseRecord;
   #transport: Transport;
   #report: (progress: string) => void;
@@ -37,6 +39,7 @@ export class Context {
     this.fence = lease.fence;
     this.resources = lease.resources;
     this.limits = lease.limits;
+    this.together = lease.resources;
     this.#lease = lease;
     this.#transport = transport;
     this.#report = report;
@@ -77,7 +80,7 @@ export class Context {
   progress(value: unknown): void {
     let written = encode(value, "progress", true);
     // Looked for in its texts: a secret of digits may stand in a number by accident.
-    if (this.resources.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#said().secrets));
+    if (this.together.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#said().secrets));
     const bytes = Buffer.byteLength(written);
     if (bytes > PROGRESS_BYTES) wrong("progress", `has ${bytes} bytes as JSON; it takes at most ${PROGRESS_BYTES}`);
     if (value !== null && value !== undefined) this.#report(written);
@@ -130,7 +133,7 @@ export class Context {
 
   // Made for the runs that need them.
   #said(): Verdicts {
-    this.#verdicts ??= new Verdicts(this.resources);
+    this.#verdicts ??= new Verdicts(this.resources, this.together);
     return this.#verdicts;
   }
 
@@ -142,7 +145,7 @@ export class Context {
 
   /** An error without what the resources hold. @internal */
   hide(error: string): string {
-    return this.resources.length > 0 || error.includes("://") ? without(error, this.#said().secrets) : error;
+    return this.together.length > 0 || error.includes("://") ? without(error, this.#said().secrets) : error;
   }
 
   /** The fields of a settle item, as JSON behind its outcome: what was said beside it. @internal */

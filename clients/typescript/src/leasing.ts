@@ -160,8 +160,9 @@ export async function acquire(
   const asked = needsJson(needs, `needs of ${call}`);
   const ttl = read.ttl ?? TTL_MS;
   const until = read.wait === undefined ? Number.POSITIVE_INFINITY : now() + read.wait;
-  heartbeats.start();
   for (;;) {
+    heartbeats.refuseClosed();
+    heartbeats.start();
     const { record, sent } = await wait(transport, worker, asked, ttl, until, read.wait, read.signal);
     const stop = new AbortController();
     const name = describeNeeds(asked);

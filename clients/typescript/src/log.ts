@@ -21,3 +21,19 @@ export const TO_STDERR: Logger = {
   warn: (line) => console.error(`tenure: ${line}`),
   error: (line) => console.error(`tenure: ${line}`),
 };
+
+/** A logger that cannot fail: an outcome must not be lost, nor a process end, for a line. */
+export function unfailing(logger: Logger): Logger {
+  if (logger === SILENT || logger === TO_STDERR) return logger;
+  const safe = (level: keyof Logger) => (line: string) => {
+    const failed = () => TO_STDERR[level](line);
+    try {
+      const written: unknown = logger[level](line);
+      // It may be an async function, whose rejection nobody would take.
+      if (written instanceof Promise) written.catch(failed);
+    } catch {
+      failed();
+    }
+  };
+  return { info: safe("info"), warn: safe("warn"), error: safe("error") };
+}

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { type Address, DEFAULT_PORT, readAddresses, readStore, type StoreAddress } from "./addresses.js";
 import type { Duration } from "./durations.js";
 import { WrongOption } from "./errors.js";
-import { type Logger, SILENT, TO_STDERR } from "./log.js";
+import { type Logger, SILENT, TO_STDERR, unfailing } from "./log.js";
 import { as, readOptions, shape } from "./options.js";
 import { shown } from "./text.js";
 
@@ -112,7 +112,7 @@ export function readSettings(options: ClientOptions | undefined): Settings {
     fetch: read["fetch"] as typeof fetch | undefined,
     owner: read["owner"] as string | undefined,
     retryFor: (read["retry_for"] as number | undefined) ?? 60_000,
-    logger: read["logger"] === false ? SILENT : ((read["logger"] as Logger | undefined) ?? TO_STDERR),
+    logger: read["logger"] === false ? SILENT : unfailing((read["logger"] as Logger | undefined) ?? TO_STDERR),
   };
 }
 

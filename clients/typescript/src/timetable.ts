@@ -1,5 +1,5 @@
 import { sleep } from "./backoff.js";
-import { TenureError, WrongOption } from "./errors.js";
+import { TenureError, UnexpectedAnswer, WrongOption } from "./errors.js";
 import type { Logger } from "./log.js";
 import { as, readOptions, type Shape, shape } from "./options.js";
 import { type Schedules, TIMING, type Timing } from "./schedules.js";
@@ -61,8 +61,8 @@ export class Timetable {
     this.#stated.set(id, { task, payload: payload as never, timing });
   }
 
-  /** Syncs what is stated, as soon as the server answers. A client that states none leaves all alone. */
-  async sync(options: { force?: boolean } = {}): Promise<void> {
+  /** Syncs what is stated, as soon as the server answers, or until `signal` aborts. A client that states none leaves all alone. */
+  async sync(options: { force?: boolean } = {}, signal?: AbortSignal): Promise<void> {
     readOptions(options, shape({ force: as.flag }), "syncSchedules");
     if (this.#stated.size === 0 && !options.force) return;
     const items: object[] = [];
@@ -71,16 +71,20 @@ export class Timetable {
     }
     for (;;) {
       try {
-        const changed = await this.#schedules.putSet(this.#owner as string, items, options);
+        const changed = await this.#schedules.putSet(this.#owner as string, items, options, signal);
         const { added, updated, deleted } = changed;
         if (added + updated + deleted > 0) {
           this.#logger.info(`schedules of "${this.#owner}": ${added} added, ${updated} updated, ${deleted} deleted`);
         }
         return;
       } catch (refused) {
-        if (!(refused instanceof TenureError) || !refused.retryable) throw refused;
+        if (!(refused instanceof TenureError)) throw refused;
+        // A gateway answers with a page of its own while the server behind it starts.
+        const status = refused.status ?? 0;
+        const gateway = refused instanceof UnexpectedAnswer && status >= 502 && status <= 504;
+        if (!refused.retryable && !gateway) throw refused;
         this.#logger.warn(`the schedules are not synced yet: ${refused.message}`);
-        await sleep(PAUSE_MS);
+        await sleep(PAUSE_MS, signal);
       }
     }
   }

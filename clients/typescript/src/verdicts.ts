@@ -14,17 +14,20 @@ export function resourceOf<D>(resources: readonly LeasedResource[], pool: string
 /** Verdicts on the limits and resources of a lease, which go with its settle. */
 export class Verdicts {
   #resources: readonly LeasedResource[];
+  #hidden: readonly LeasedResource[];
   #onResources = new Map<string, ResourceVerdict>();
   #onLimits = new Map<string, LimitVerdict>();
   #secrets: string[] | undefined;
 
-  constructor(resources: readonly LeasedResource[]) {
+  /** `hidden` are those whose data must not be shown. */
+  constructor(resources: readonly LeasedResource[], hidden = resources) {
     this.#resources = resources;
+    this.#hidden = hidden;
   }
 
   /** The strings of the resources' data that must not be shown. */
   get secrets(): string[] {
-    this.#secrets ??= secretsOf(this.#resources.map((each) => each.data));
+    this.#secrets ??= secretsOf(this.#hidden.map((each) => each.data));
     return this.#secrets;
   }
 

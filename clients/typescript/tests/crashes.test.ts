@@ -93,6 +93,53 @@ test("a handler that ignores its signal is given back at a second SIGTERM, and i
   assert.equal((await job.get()).state, "ready");
 });
 
+test("a handler that ignores its signal costs no other worker of its process a run", async () => {
+  const t = server.client();
+  const [stuck, other] = [
+    await t.push("first", null, { kind: "first" }),
+    await t.push("second", null, { kind: "second" }),
+  ];
+  const workers = new Program("workers", envOf(t));
+  await workers.noted("first");
+  await workers.noted("second");
+  workers.process.kill("SIGTERM");
+  // The first one is stuck after the grace of 2 s, and its lease of 2 s is kept beyond that.
+  await sleep(4500);
+  assert.equal((await stuck.get()).state, "running");
+  writeFileSync(`${workers.journal}.second`, "");
+  assert.equal(await workers.ended(10_000), 1);
+  assert.equal((await other.get()).state, "succeeded");
+  assert.equal((await stuck.get()).state, "ready");
+});
+
+test("a signal ends a process whose stop waits for a handler that ignores its signal", async () => {
+  const t = server.client();
+  const job = await t.push("first", null, { kind: "first" });
+  const workers = new Program("workers", envOf(t));
+  await workers.noted("first");
+  workers.process.kill("SIGUSR2");
+  await until(
+    () => workers.log.includes("the worker keeps their leases"),
+    10_000,
+    () => workers.log,
+  );
+  workers.process.kill("SIGTERM");
+  assert.equal(await workers.ended(10_000), 1);
+  assert.equal((await job.get()).state, "ready");
+});
+
+test("a program that calls stop at SIGTERM still lets its runs end", async () => {
+  const t = server.client();
+  const job = await t.push("first", null, { kind: "first" });
+  const workers = new Program("workers", envOf(t, { OWN: "1", DRAIN: "20s" }));
+  await workers.noted("first");
+  workers.process.kill("SIGTERM");
+  await sleep(2500);
+  writeFileSync(`${workers.journal}.first`, "");
+  assert.equal(await workers.ended(), 0);
+  assert.equal(await job.result(), "first");
+});
+
 test("a killed and restarted server under load loses nothing that it answered", async () => {
   const own = await Server.start("file:");
   const t = own.client({ retryFor: "60s" });

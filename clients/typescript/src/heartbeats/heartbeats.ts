@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { now, sleptTime } from "../clock.js";
+import { WrongOption } from "../errors.js";
 import type { Logger } from "../log.js";
 import { ConnectionLost, FetchSender, type Outgoing } from "../sender.js";
 import type { Settings } from "../settings.js";
@@ -103,9 +104,14 @@ export class Heartbeats {
     this.#logger = logger;
   }
 
+  /** @throws `WrongOption` if the client is closed: nobody would extend a lease. */
+  refuseClosed(): void {
+    if (this.#closed) throw new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
+  }
+
   /** Starts the thread, which takes some milliseconds, before there is a lease to extend. */
   start(): void {
-    if (this.#thread || this.#closed) return;
+    if (this.#thread) return;
     const token = this.#settings.token.get();
     const { addresses, store, namespace, ca, cert, key, secret, fetch, token: source } = this.#settings;
     const start: Start = {
@@ -133,7 +139,7 @@ export class Heartbeats {
       setTimeout(() => {
         if (this.#held.size === 0) return;
         this.start();
-        this.#post({ hold: JSON.stringify([...this.#held.values()].map((each) => each.hold)) });
+        this.#post({ hold: JSON.stringify(this.#stillHeld()) });
       }, RESTART_MS).unref();
     });
     // After the listeners: a listener that is added later keeps the program from ending.
@@ -141,12 +147,25 @@ export class Heartbeats {
     if (typeof token === "object") void this.#sendToken(token);
   }
 
+  /** What a new thread extends: the words say until when the last one proved it. */
+  #stillHeld(): Hold[] {
+    const holds: Hold[] = [];
+    for (const { hold, onStop } of [...this.#held.values()]) {
+      const { generation, state, stopAt } = this.#words.read(hold.slot);
+      if (generation !== hold.generation || state === FREE) continue;
+      // The old thread may have ended before it told.
+      if (state === LOST) onStop("lost");
+      else holds.push({ ...hold, goodSince: stopAt - STOP_AT * hold.ttl });
+    }
+    return holds;
+  }
+
   /**
-   * Holds leases before their work starts. `undefined` stands for one that is lost already, and for
-   * those beyond the most that a process may hold.
+   * Holds leases before their work starts. `undefined` stands for one that is lost already, for those
+   * beyond the most that a process may hold, and for all once the client is closed.
    */
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
-    this.start();
+    if (!this.#closed) this.start();
     const late = leases.filter((each) => now() - each.sent > EXTEND_AT * each.ttl);
     // A grant that is read late is extended, and the answer read, before its work starts.
     const proved = late.length > 0 ? await this.#confirm(late) : undefined;
@@ -160,7 +179,7 @@ export class Heartbeats {
   }
 
   #begin(each: ToHold, goodSince: number): HeldLease | undefined {
-    const slot = this.#free.pop();
+    const slot = this.#closed ? undefined : this.#free.pop();
     if (slot === undefined) return undefined;
     const { lease, name, ttl, deadline, grantedAt } = each;
     const deadlineAt = deadline === null ? undefined : Date.parse(deadline);
@@ -213,11 +232,17 @@ export class Heartbeats {
     this.#words.change(slot, generation, LIVE, FREE);
     this.#held.delete(slot);
     this.#free.push(slot);
+    if (this.#closed) this.#endIdle();
   }
 
-  /** Ends the thread. Leases that are held are not given back. */
+  /** Ends the thread once nothing is held: what still runs must not lose its lease without a word. */
   close(): void {
     this.#closed = true;
+    this.#endIdle();
+  }
+
+  #endIdle(): void {
+    if (this.#held.size > 0) return;
     const thread = this.#thread;
     this.#thread = undefined;
     void thread?.terminate();

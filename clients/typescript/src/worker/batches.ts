@@ -14,6 +14,7 @@ export class Batches {
   #finish: Finish;
   #collected: { run: Run; payload: unknown }[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #ends = false;
 
   constructor(task: AnyTask, concurrency: number, finish: Finish) {
     const batch = task.batch as NonNullable<AnyTask["batch"]>;
@@ -34,8 +35,14 @@ export class Batches {
       return;
     }
     this.#collected.push({ run, payload });
-    if (this.#collected.length >= this.#max) this.flush();
+    if (this.#ends || this.#collected.length >= this.#max) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), this.#wait);
+  }
+
+  /** Runs what is collected, and from now on each job at once: the worker waits for them to end. */
+  end(): void {
+    this.#ends = true;
+    this.flush();
   }
 
   /** Runs what is collected. */
@@ -53,6 +60,9 @@ export class Batches {
       return false;
     });
     if (begun.length === 0) return;
+    // What a batch throws may hold the secrets of any of its jobs.
+    const together = begun.flatMap(({ run }) => run.ctx.resources);
+    for (const { run } of begun) run.ctx.together = together;
     const items: BatchItem<unknown>[] = begun.map(({ run, payload }) => ({ payload, ctx: run.ctx }));
     let results: readonly unknown[];
     try {
@@ -72,7 +82,7 @@ export class Batches {
       try {
         this.#finish(run, result instanceof Error ? judgeError(run, result) : await judge(this.#task, run, result));
       } catch (error) {
-        this.#finish(run, finalFailure(`its outcome cannot be written: ${describe(error)}`));
+        this.#finish(run, finalFailure(run.ctx.hide(`its outcome cannot be written: ${describe(error)}`)));
       }
     }
   }

@@ -8,6 +8,7 @@ import { Backoff, sleep } from "../backoff.js";
 import { now } from "../clock.js";
 import { durationText } from "../durations.js";
 import { fromProblem, TenureError } from "../errors.js";
+import { describe } from "../failures.js";
 import type { Lease as LeaseRecord, Settled } from "../generated.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { newId } from "../ids.js";
@@ -86,10 +87,8 @@ export class Exchange {
   start(): void {
     const failed = (error: unknown) => {
       this.#options.logger.error(`the worker cannot go on: ${error instanceof Error ? error.stack : error}`);
-      this.fault ??= new TenureError(
-        "internal",
-        `the worker failed: ${error instanceof Error ? error.message : error}`,
-      );
+      this.fault ??=
+        error instanceof TenureError ? error : new TenureError("internal", `the worker failed: ${describe(error)}`);
       this.#askerIsAway = true;
       this.#settler.ring();
     };
@@ -184,8 +183,11 @@ export class Exchange {
     let backoff = new Backoff();
     let id = newId("request");
     let firstSent = 0;
+    const { heartbeats } = this.#options;
     for (;;) {
       while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
+      // Nothing that is granted could be held.
+      if (!this.#draining) heartbeats.refuseClosed();
       if (this.#draining) break;
       const settles = this.#settles.take(now());
       const { concurrency, ttl, worker } = this.#options;

@@ -1,4 +1,3 @@
-import { sleep } from "../backoff.js";
 import { now } from "../clock.js";
 import type { Duration } from "../durations.js";
 import { durationText } from "../durations.js";
@@ -6,7 +5,7 @@ import { WrongOption } from "../errors.js";
 import { describe } from "../failures.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { TTL_MS, ttlOption } from "../leasing.js";
-import { type Logger, SILENT, TO_STDERR } from "../log.js";
+import { type Logger, SILENT, TO_STDERR, unfailing } from "../log.js";
 import { as, readOptions, shape } from "../options.js";
 import { Task } from "../task.js";
 import { shown } from "../text.js";
@@ -14,7 +13,7 @@ import type { Transport } from "../transport.js";
 import { Batches } from "./batches.js";
 import { Exchange } from "./exchange.js";
 import { type AnyTask, noHandler, perform, type Run, type Stopping } from "./run.js";
-import { listen, type Stoppable, unlisten } from "./signals.js";
+import { endProcess, listen, onlyStuckLeft, type Stoppable, unlisten } from "./signals.js";
 import { failure, type Written } from "./written.js";
 
 /** How long handlers that were told to stop may take before they are given up. */
@@ -108,18 +107,20 @@ export class Worker implements AsyncDisposable {
   #logger: Logger;
   #drain: number;
   #untilEmpty: boolean;
-  #signals: boolean;
+  #listens: boolean;
   #concurrency: number;
   #runs = new Set<Run>();
   #batches = new Map<AnyTask, Batches>();
-  #stops = 0;
-  #bySignal = false;
+  // Counted apart: a program's own listener may call `stop` at the same signal.
+  #calls = 0;
+  #signals = 0;
   #stoppable: Stoppable = {
     stopBySignal: () => {
-      this.#bySignal = true;
-      this.#stops++;
+      this.#signals++;
       this.#wake?.();
     },
+    isStuck: false,
+    giveUp: () => this.#giveUp(),
   };
   #wake: (() => void) | undefined;
 
@@ -128,7 +129,7 @@ export class Worker implements AsyncDisposable {
     tasks: readonly AnyTask[],
     options: WorkerOptions & { ttl?: number; drain?: number },
     parts: { transport: Transport; heartbeats: Heartbeats; id: string; logger: Logger },
-    ready: () => Promise<void>,
+    ready: (signal: AbortSignal) => Promise<void>,
   ) {
     this.#handlers = new Handlers(tasks);
     const queues = options.queues ?? this.#handlers.queues;
@@ -137,11 +138,11 @@ export class Worker implements AsyncDisposable {
         throw new WrongOption("wrong_option", `no task of this worker has the queue "${queue}"`);
     }
     this.id = parts.id;
-    this.#logger = options.logger === false ? SILENT : (options.logger ?? parts.logger);
+    this.#logger = options.logger === false ? SILENT : unfailing(options.logger ?? parts.logger);
     this.#concurrency = options.concurrency ?? 10;
     this.#drain = options.drain ?? 25_000;
     this.#untilEmpty = options.untilEmpty ?? false;
-    this.#signals = options.signals ?? true;
+    this.#listens = options.signals ?? true;
     this.#exchange = new Exchange({
       transport: parts.transport,
       heartbeats: parts.heartbeats,
@@ -157,6 +158,7 @@ export class Worker implements AsyncDisposable {
       if (task.batch)
         this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
     }
+    parts.heartbeats.refuseClosed();
     parts.heartbeats.start();
     this.done = this.#live(queues, ready);
     // A program may not wait for it.
@@ -170,7 +172,7 @@ export class Worker implements AsyncDisposable {
    * and given back. A second call tells it at once. Fulfilled when the worker has ended.
    */
   stop(): Promise<void> {
-    this.#stops++;
+    this.#calls++;
     this.#wake?.();
     return this.done;
   }
@@ -179,21 +181,24 @@ export class Worker implements AsyncDisposable {
     await this.stop();
   }
 
-  async #live(queues: readonly string[], ready: () => Promise<void>): Promise<void> {
-    if (this.#signals) listen(this.#stoppable);
+  async #live(queues: readonly string[], ready: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    if (this.#listens) listen(this.#stoppable);
     this.#logger.info(`takes jobs of ${queues.join(", ")}, ${this.#concurrency} at once`);
     let syncFault: unknown;
-    void ready().catch((error) => {
+    const over = new AbortController();
+    void ready(over.signal).catch((error) => {
+      if (over.signal.aborted) return;
       syncFault = error;
       this.#wake?.();
     });
     this.#exchange.start();
     try {
-      await this.#until(() => this.#stops > 0 || syncFault !== undefined || this.#isDone());
+      await this.#until(() => this.#calls + this.#signals > 0 || syncFault !== undefined || this.#isDone());
       await this.#end();
     } finally {
+      over.abort();
       this.#exchange.close();
-      if (this.#signals) unlisten(this.#stoppable);
+      if (this.#listens) unlisten(this.#stoppable);
     }
     const fault = this.#exchange.fault ?? syncFault;
     if (fault !== undefined) throw fault;
@@ -226,10 +231,10 @@ export class Worker implements AsyncDisposable {
     const draining = this.#exchange
       .drain()
       .catch((error) => this.#logger.error(`the drain failed: ${describe(error)}`));
-    for (const batches of this.#batches.values()) batches.flush();
+    for (const batches of this.#batches.values()) batches.end();
     const idle = () => this.#exchange.idle;
     if (this.#runs.size > 0) this.#logger.info(`drains: ${this.#runs.size} jobs still run`);
-    await this.#until(() => idle() || this.#stops > 1, this.#drain);
+    await this.#until(() => idle() || this.#calls > 1 || this.#signals > 1, this.#drain);
     if (!idle()) {
       for (const run of this.#runs) run.stop("draining");
       if (!(await this.#until(idle, GRACE_MS))) await this.#stuck();
@@ -243,17 +248,22 @@ export class Worker implements AsyncDisposable {
 
   /** Handlers do not stop. Their code goes on, and nothing can end it from here but the end of the process. */
   async #stuck(): Promise<void> {
-    const stuck = [...this.#runs];
-    if (stuck.length === 0) return;
-    const jobs = stuck.slice(0, 5).map((run) => run.job.id);
-    const named = `${stuck.length} ${stuck.length === 1 ? "handler does" : "handlers do"} not stop at ctx.signal (${jobs.join(", ")})`;
-    if (!this.#bySignal) {
+    if (this.#runs.size === 0) return;
+    if (this.#signals === 0) {
       // Given back, the jobs could run twice at once: here and elsewhere.
-      this.#logger.warn(`${named}; the worker keeps their leases and ends after them`);
-      await this.#until(() => this.#exchange.idle);
-      return;
+      this.#logger.warn(`${this.#named()}; the worker keeps their leases and ends after them`);
+      await this.#until(() => this.#exchange.idle || this.#signals > 0);
     }
-    for (const run of stuck) {
+    if (this.#runs.size === 0) return;
+    // The end of the process ends the other workers, too: what they run may still end well.
+    this.#stoppable.isStuck = true;
+    await this.#until(() => this.#runs.size === 0 || onlyStuckLeft());
+    if (this.#runs.size > 0) await endProcess();
+  }
+
+  async #giveUp(): Promise<void> {
+    const named = this.#named();
+    for (const run of this.#runs) {
       run.ended = true;
       this.#exchange.giveUp(run);
     }
@@ -261,9 +271,12 @@ export class Worker implements AsyncDisposable {
     this.#logger.error(
       `${named}; what they run is given back, and the process ends at once, so that nothing runs twice`,
     );
-    // The line may be on its way to a pipe.
-    await sleep(20);
-    process.exit(1);
+  }
+
+  #named(): string {
+    const runs = [...this.#runs];
+    const jobs = runs.slice(0, 5).map((run) => run.job.id);
+    return `${runs.length} ${runs.length === 1 ? "handler does" : "handlers do"} not stop at ctx.signal (${jobs.join(", ")})`;
   }
 
   #look(): void {
@@ -299,7 +312,7 @@ export class Worker implements AsyncDisposable {
     }
     perform(task, run).then(
       (written) => this.#finish(run, written),
-      (error) => this.#finish(run, failure(`its outcome cannot be written: ${describe(error)}`)),
+      (error) => this.#finish(run, failure(run.ctx.hide(`its outcome cannot be written: ${describe(error)}`))),
     );
   }
 
@@ -314,8 +327,9 @@ export class Worker implements AsyncDisposable {
     run.ended = true;
     this.#runs.delete(run);
     const settled = this.#toSettle(run, written);
-    this.#log(run, settled);
-    this.#exchange.finish(run, settled, now() - run.began);
+    const took = now() - run.began;
+    this.#exchange.finish(run, settled, took);
+    this.#log(run, settled, (took / 1000).toFixed(3));
     if (this.#runs.size === 0) this.#wake?.();
   }
 
@@ -327,13 +341,12 @@ export class Worker implements AsyncDisposable {
     return held.unsent === undefined ? written : { ...written, rest: `${written.rest},"progress":${held.unsent}` };
   }
 
-  #log(run: Run, written: Written | null): void {
+  #log(run: Run, written: Written | null, took: string): void {
     let outcome: string = written?.outcome ?? "lease_lost";
     if (outcome === "released" && run.stopping === "cancelled") outcome = "cancelled";
     const isBad = outcome === "failed" || outcome === "lease_lost";
     if (!isBad && (this.#logger === SILENT || (this.#logger === TO_STDERR && !process.env["TENURE_LOG"]))) return;
     const { job } = run;
-    const took = ((now() - run.began) / 1000).toFixed(3);
     let why = written?.error ? `: ${written.error.split("\n", 1)[0]}` : "";
     if (!written)
       why = `: the lease was lost after ${took} s${run.stopping === "lost" ? "" : " (the event loop was blocked, or the process stopped)"}; its outcome is not settled, and the job may run elsewhere`;
