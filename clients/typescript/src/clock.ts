@@ -1,11 +1,12 @@
 import { uptime } from "node:os";
 
 // `hrtime` has one origin for all threads of a process, which `performance.now` has not. On Linux it
-// stands still while the machine sleeps, and a lease does not. So the time that was slept is added;
-// the heartbeat thread looks twice a second, and shares what it finds with the main thread.
-let slept = new Float64Array(new SharedArrayBuffer(8));
-let awake = 0;
-let running = 0;
+// stands still while the machine sleeps, and a lease does not. So the time that was slept is added; the
+// heartbeat threads look twice a second. All threads share what they find, and how far the two clocks were
+// apart at the last look: a sleep is counted once, however many clients there are.
+let slept = new Float64Array(new SharedArrayBuffer(16));
+let apart = new BigInt64Array(slept.buffer, 8);
+apart[0] = apartNow();
 
 /** Shares the time that was slept with another thread. */
 export function sleptTime(): SharedArrayBuffer {
@@ -15,6 +16,7 @@ export function sleptTime(): SharedArrayBuffer {
 /** Takes the time that was slept from the buffer of another thread. */
 export function shareSleptTime(buffer: SharedArrayBuffer): void {
   slept = new Float64Array(buffer);
+  apart = new BigInt64Array(buffer, 8);
 }
 
 function hrtimeMs(): number {
@@ -27,15 +29,17 @@ export function now(): number {
   return hrtimeMs() + (slept[0] as number);
 }
 
-/** Looks whether the machine slept since the last look. */
+function apartNow(): bigint {
+  return BigInt(Math.round(uptime() * 1000 - hrtimeMs()));
+}
+
+/** Looks whether the machine slept since the last look of any thread. */
 export function lookForSleep(): void {
-  const up = uptime() * 1000;
-  const counted = hrtimeMs();
-  if (awake > 0) {
-    const missed = up - awake - (counted - running);
-    // The two clocks differ by their resolutions.
-    if (missed > 1000) slept[0] = (slept[0] as number) + missed;
-  }
-  awake = up;
-  running = counted;
+  const before = Atomics.load(apart, 0);
+  const after = apartNow();
+  // Of several threads that see the same sleep, the first one counts it.
+  if (Atomics.compareExchange(apart, 0, before, after) !== before) return;
+  const missed = Number(after - before);
+  // The two clocks differ by their resolutions.
+  if (missed > 1000) slept[0] = (slept[0] as number) + missed;
 }

@@ -100,7 +100,12 @@ export class Unreachable extends TenureError {}
 /** The answer was lost: the call may have been carried out. Make the same call again, with the same ids. */
 export class OutcomeUnknown extends TenureError {}
 /** The answer is not one of a Tenure server. */
-export class UnexpectedAnswer extends TenureError {}
+export class UnexpectedAnswer extends TenureError {
+  // A gateway answers with a page of its own while the server behind it starts.
+  override get retryable(): boolean {
+    return this.status !== undefined && this.status >= 502 && this.status <= 504;
+  }
+}
 /** 401 and 403: the token is missing or wrong, or the call comes from a place that may not call. */
 export class NotPermitted extends TenureError {}
 /** 404: nothing of this name is there. */

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { now } from "./clock.js";
 import { type Duration, durationText } from "./durations.js";
-import { NotGranted, TenureError } from "./errors.js";
+import { NotGranted, TenureError, Unreachable } from "./errors.js";
 import type { Granted, LeasedResource, Lease as LeaseRecord, Reason, Need as WireNeed } from "./generated.js";
 import type { Heartbeats, HeldLease } from "./heartbeats/heartbeats.js";
 import type { StopReason } from "./heartbeats/holdings.js";
@@ -161,7 +161,6 @@ export async function acquire(
   const ttl = read.ttl ?? TTL_MS;
   const until = read.wait === undefined ? Number.POSITIVE_INFINITY : now() + read.wait;
   for (;;) {
-    heartbeats.refuseClosed();
     heartbeats.start();
     const { record, sent } = await wait(transport, worker, asked, ttl, until, read.wait, read.signal);
     const stop = new AbortController();
@@ -221,8 +220,10 @@ async function wait(
       answer = reply.data as typeof answer;
       sent = reply.firstSent;
     } catch (fault) {
+      // One that was refused, or reached nobody, stands in no line.
+      const isOver = fault instanceof TenureError && (!fault.retryable || fault instanceof Unreachable);
       // The answer may be under way: the same request id leaves the line, or gets what was granted.
-      void withdraw(transport, asking).catch(() => {});
+      if (signal?.aborted || !isOver) void withdraw(transport, asking, ttl).catch(() => {});
       throw fault;
     }
     const record = answer.leases[0];
@@ -242,9 +243,11 @@ async function wait(
   }
 }
 
-async function withdraw(transport: Transport, asking: object): Promise<void> {
+async function withdraw(transport: Transport, asking: object, ttl: number): Promise<void> {
   const body = JSON.stringify({ ...asking, wait: "0s" });
-  const { leases } = await transport.json<{ leases: Granted[] }>({ method: "POST", path: "leases", body });
+  // What was granted ends by itself after its ttl.
+  const retryFor = Math.min(transport.retryFor, ttl);
+  const { leases } = await transport.json<{ leases: Granted[] }>({ method: "POST", path: "leases", body, retryFor });
   for (const each of leases) if (each.lease !== null) await settleReleased(transport, each.lease);
 }
 

@@ -23,7 +23,9 @@ interface Line {
   readonly job: WrittenJob;
   readonly resolve: (answer: PushAnswer) => void;
   readonly reject: (error: unknown) => void;
+  readonly signal: AbortSignal | undefined;
   failingSince: number | undefined;
+  backoff: Backoff | undefined;
 }
 
 type LineAnswer =
@@ -61,7 +63,6 @@ export class Pusher {
   #waiting: Line[] = [];
   #calling = false;
   #scheduled = false;
-  #backoff: Backoff | undefined;
   #warned = new Set<string>();
 
   constructor(transport: Transport, logger: Logger) {
@@ -72,31 +73,28 @@ export class Pusher {
   push(job: WrittenJob, signal?: AbortSignal): Promise<PushAnswer> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const line: Line = { job, resolve, reject, failingSince: undefined };
-      if (signal) this.#listen(line, signal);
+      const over =
+        <T>(act: (value: T) => void) =>
+        (value: T) => {
+          signal?.removeEventListener("abort", aborted);
+          act(value);
+        };
+      const line: Line = {
+        job,
+        resolve: over(resolve),
+        reject: over(reject),
+        signal,
+        failingSince: undefined,
+        backoff: undefined,
+      };
+      const aborted = () => {
+        const place = this.#waiting.indexOf(line);
+        if (place >= 0) this.#waiting.splice(place, 1);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", aborted, { once: true });
       this.#waiting.push(line);
       this.#schedule();
-    });
-  }
-
-  #listen(line: Line, signal: AbortSignal): void {
-    const aborted = () => {
-      const place = this.#waiting.indexOf(line);
-      if (place >= 0) this.#waiting.splice(place, 1);
-      line.reject(signal.reason);
-    };
-    signal.addEventListener("abort", aborted, { once: true });
-    const over = () => signal.removeEventListener("abort", aborted);
-    const { resolve, reject } = line;
-    Object.assign(line, {
-      resolve: (answer: PushAnswer) => {
-        over();
-        resolve(answer);
-      },
-      reject: (error: unknown) => {
-        over();
-        reject(error);
-      },
     });
   }
 
@@ -123,6 +121,7 @@ export class Pusher {
   async #call(lines: Line[]): Promise<void> {
     this.#calling = true;
     const again: Line[] = [];
+    let pause = 0;
     try {
       if (lines.length === 1) {
         await this.#single(lines[0] as Line);
@@ -134,23 +133,29 @@ export class Pusher {
         for (const [n, line] of lines.entries()) {
           const answer = answers[n] as PushAnswer | TenureError;
           if (!(answer instanceof TenureError)) line.resolve(this.#noted(line.job, answer));
-          else if (answer.retryable && this.#mayRepeat(line)) again.push(line);
+          else if (answer.retryable && this.#mayRepeat(line, answer)) again.push(line);
           else line.reject(answer);
         }
       }
     } catch (error) {
-      for (const line of lines) line.reject(error);
+      const [line] = lines as [Line];
+      if (lines.length === 1 && error instanceof TenureError && error.retryable && this.#mayRepeat(line, error)) {
+        again.push(line);
+        pause = error.retryAfter ?? 0;
+      } else {
+        for (const each of lines) each.reject(error);
+      }
     } finally {
       this.#calling = false;
     }
-    if (again.length > 0) {
-      this.#backoff ??= new Backoff();
-      await sleep(this.#backoff.pause());
-      this.#waiting.unshift(...again);
-    } else {
-      this.#backoff = undefined;
-    }
+    // Those that found their queue full come back after a pause, in which the others go on.
     if (this.#waiting.length > 0) this.#schedule();
+    if (again.length === 0) return;
+    const backoff = again[0]?.backoff ?? new Backoff();
+    for (const line of again) line.backoff = backoff;
+    await sleep(Math.max(backoff.pause(), pause));
+    this.#waiting.unshift(...again.filter((line) => !line.signal?.aborted));
+    this.#schedule();
   }
 
   async #single(line: Line): Promise<void> {
@@ -160,13 +165,15 @@ export class Pusher {
       path: "jobs",
       body: job.json,
       minimal: true,
+      fullThrows: true,
+      signal: line.signal,
     });
     line.resolve(this.#noted(job, answer));
   }
 
-  #mayRepeat(line: Line): boolean {
+  #mayRepeat(line: Line, error: TenureError): boolean {
     line.failingSince ??= now();
-    return now() - line.failingSince < this.#transport.retryFor;
+    return now() - line.failingSince + (error.retryAfter ?? 0) < this.#transport.retryFor;
   }
 
   #noted(job: WrittenJob, answer: PushAnswer): PushAnswer {
@@ -223,6 +230,7 @@ export async function pushMany(
     start += jobs.length;
     // One call at a time keeps the order of the jobs; the next portion is read meanwhile.
     await call;
+    if (failed) return;
     call = sendPortion(transport, jobs, first, total, options, fail).catch(fail);
   };
   for await (const job of source) {

@@ -94,6 +94,8 @@ export class HttpSender implements Sender {
   send(request: Outgoing): Promise<Incoming> {
     return new Promise((resolve, reject) => {
       const { address, signal, body } = request;
+      // It may have aborted while the address or the token was looked up, and tells nobody a second time.
+      signal?.throwIfAborted();
       let connected = false;
       let over = false;
       let connecting: NodeJS.Timeout | undefined;
@@ -189,6 +191,7 @@ export class FetchSender implements Sender {
 
   async send(request: Outgoing): Promise<Incoming> {
     const { address, signal } = request;
+    signal?.throwIfAborted();
     const stop = new AbortController();
     let late = false;
     const timer = setTimeout(() => {

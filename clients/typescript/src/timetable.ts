@@ -1,5 +1,5 @@
 import { sleep } from "./backoff.js";
-import { TenureError, UnexpectedAnswer, WrongOption } from "./errors.js";
+import { TenureError, WrongOption } from "./errors.js";
 import type { Logger } from "./log.js";
 import { as, readOptions, type Shape, shape } from "./options.js";
 import { type Schedules, TIMING, type Timing } from "./schedules.js";
@@ -78,11 +78,7 @@ export class Timetable {
         }
         return;
       } catch (refused) {
-        if (!(refused instanceof TenureError)) throw refused;
-        // A gateway answers with a page of its own while the server behind it starts.
-        const status = refused.status ?? 0;
-        const gateway = refused instanceof UnexpectedAnswer && status >= 502 && status <= 504;
-        if (!refused.retryable && !gateway) throw refused;
+        if (!(refused instanceof TenureError) || !refused.retryable) throw refused;
         this.#logger.warn(`the schedules are not synced yet: ${refused.message}`);
         await sleep(PAUSE_MS, signal);
       }

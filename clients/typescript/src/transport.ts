@@ -29,6 +29,8 @@ export interface Call {
   readonly retryFor?: number;
   /** Whether a second sending does nothing twice; true unless it is given. */
   readonly repeatable?: boolean;
+  /** Whether a 429 is thrown at once: the caller repeats it, and makes other calls meanwhile. */
+  readonly fullThrows?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -122,15 +124,14 @@ export class Transport {
           const before = await this.#tokens.get();
           if ((await this.#tokens.get(true)) !== before) continue;
         }
-        const gateway = error instanceof UnexpectedAnswer && answer.status >= 502 && answer.status <= 504;
-        if (!error.retryable && !gateway) {
+        if (!error.retryable || (call.fullThrows && answer.status === 429)) {
           // It is deleted: an earlier sending may have been carried out.
           if (answer.status === 404 && mayHaveHappened && call.method === "DELETE") {
             return { status: 204, data: undefined, text: "", firstSent, repeated: true };
           }
           throw error;
         }
-        if (error.code === "outcome_unknown" || gateway) mayHaveHappened = true;
+        if (error.code === "outcome_unknown" || error instanceof UnexpectedAnswer) mayHaveHappened = true;
       } catch (fault) {
         if (fault instanceof Unreachable) {
           error = fault;

@@ -104,13 +104,17 @@ export class Heartbeats {
     this.#logger = logger;
   }
 
-  /** @throws `WrongOption` if the client is closed: nobody would extend a lease. */
-  refuseClosed(): void {
+  /**
+   * Starts the thread, which takes some milliseconds, before there is a lease to extend.
+   *
+   * @throws `WrongOption` if the client is closed: nobody would extend a lease.
+   */
+  start(): void {
     if (this.#closed) throw new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
+    this.#run();
   }
 
-  /** Starts the thread, which takes some milliseconds, before there is a lease to extend. */
-  start(): void {
+  #run(): void {
     if (this.#thread) return;
     const token = this.#settings.token.get();
     const { addresses, store, namespace, ca, cert, key, secret, fetch, token: source } = this.#settings;
@@ -138,7 +142,7 @@ export class Heartbeats {
       );
       setTimeout(() => {
         if (this.#held.size === 0) return;
-        this.start();
+        this.#run();
         this.#post({ hold: JSON.stringify(this.#stillHeld()) });
       }, RESTART_MS).unref();
     });
@@ -165,7 +169,7 @@ export class Heartbeats {
    * beyond the most that a process may hold, and for all once the client is closed.
    */
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
-    if (!this.#closed) this.start();
+    if (!this.#closed) this.#run();
     const late = leases.filter((each) => now() - each.sent > EXTEND_AT * each.ttl);
     // A grant that is read late is extended, and the answer read, before its work starts.
     const proved = late.length > 0 ? await this.#confirm(late) : undefined;

@@ -186,9 +186,9 @@ export class Exchange {
     const { heartbeats } = this.#options;
     for (;;) {
       while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
-      // Nothing that is granted could be held.
-      if (!this.#draining) heartbeats.refuseClosed();
       if (this.#draining) break;
+      // With a closed client nothing that is granted could be held.
+      heartbeats.start();
       const settles = this.#settles.take(now());
       const { concurrency, ttl, worker } = this.#options;
       // A call that may wait comes back when it is too late to lease ahead.
@@ -380,7 +380,7 @@ export class Exchange {
     }
     const settled = (answer?.data as Partial<Settled> | undefined)?.settled;
     if (!answer || answer.status >= 400 || !Array.isArray(settled)) {
-      const mended = answer ? this.#settles.repair(answer, settles) : false;
+      const mended = answer ? this.#settles.repair(answer, settles, now()) : false;
       this.#settles.putBack(settles, now());
       this.#settler.ring();
       return mended || (answer && answer.status < 400) ? undefined : answer;

@@ -27,8 +27,8 @@ export interface Settle {
   wrongForm: boolean;
   /** A call with it and others was refused, and nothing said which of them was wrong. */
   alone: boolean;
-  /** A queue that it pushes to had no room. */
-  full: boolean;
+  /** When it goes again, if a queue that it pushes to had no room. */
+  again: number;
 }
 
 /** Outcomes in their order, until each is answered or it is too late. */
@@ -37,7 +37,7 @@ export class Settles {
   #logger: Logger;
   #waiting: Settle[] = [];
   /** Those whose pushes found a full queue. They must not hold up the others, so each goes alone, at its time. */
-  #full: { settle: Settle; at: number }[] = [];
+  #full: Settle[] = [];
   #sending = 0;
   #isOver = false;
 
@@ -53,7 +53,7 @@ export class Settles {
   add(lease: string, job: string, written: Written, now: number, over: () => void): void {
     // Nothing is sent any more; the lease must not be extended without end.
     if (this.#isOver) over();
-    else this.#waiting.push({ written, lease, job, since: now, over, wrongForm: false, alone: false, full: false });
+    else this.#waiting.push({ written, lease, job, since: now, over, wrongForm: false, alone: false, again: 0 });
   }
 
   /** Since when the first one waits. */
@@ -68,22 +68,18 @@ export class Settles {
 
   /** When the first one goes again that found a full queue. */
   get againAt(): number | undefined {
-    return this.#full[0]?.at;
+    return this.#full[0]?.again;
   }
 
   /** Lets those go again whose time has come. */
   again(now: number): void {
-    while (this.#full[0] && this.#full[0].at <= now) {
-      const { settle } = this.#full.shift() as { settle: Settle };
-      settle.full = false;
-      this.#waiting.push(settle);
-    }
+    while (this.#full[0] && this.#full[0].again <= now) this.#waiting.push(this.#full.shift() as Settle);
   }
 
   /** Ends all: what was not answered by now is not sent again. */
   end(): void {
     this.#isOver = true;
-    for (const each of [...this.#waiting.splice(0), ...this.#full.splice(0).map(({ settle }) => settle)]) each.over();
+    for (const each of [...this.#waiting.splice(0), ...this.#full.splice(0)]) each.over();
   }
 
   /** Takes out as many as go in one call. */
@@ -107,7 +103,7 @@ export class Settles {
       const answer = answers[n];
       if (answer && !answer.ok && (answer.code as string) === "queue_full") {
         // An earlier item of the call took the room of its pushes. Its lease is held, and nothing is lost yet.
-        each.full = true;
+        each.again = now + FULL_MS;
         full.push(each);
         continue;
       }
@@ -126,8 +122,7 @@ export class Settles {
     const kept: Settle[] = [];
     for (const each of settles) {
       if (!this.#isOver && now - each.since <= this.#patience) {
-        if (each.full) this.#full.push({ settle: each, at: now + FULL_MS });
-        else kept.push(each);
+        (each.again > now ? this.#full : kept).push(each);
         continue;
       }
       this.#logger.error(
@@ -139,7 +134,7 @@ export class Settles {
   }
 
   /** Replaces an outcome that the server cannot read by one that it can; false if none is wrong. */
-  repair(answer: Answer, settles: readonly Settle[]): boolean {
+  repair(answer: Answer, settles: readonly Settle[], now: number): boolean {
     const problem = (answer.data ?? {}) as Partial<Problem>;
     if (!(problem.pointer ?? "/settle/").startsWith("/settle/")) return false;
     // With an index and a place the refusal is that of one item, whatever its code: 409 for a key that is held, 429 for
@@ -155,7 +150,7 @@ export class Settles {
     if (!wrong) return false;
     if (answer.status === 429) {
       wrong.alone = true;
-      wrong.full = true;
+      wrong.again = now + FULL_MS;
       return true;
     }
     this.#logger.error(`job ${wrong.job}: its outcome is refused: ${problem.detail}`);

@@ -158,7 +158,6 @@ export class Worker implements AsyncDisposable {
       if (task.batch)
         this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
     }
-    parts.heartbeats.refuseClosed();
     parts.heartbeats.start();
     this.done = this.#live(queues, ready);
     // A program may not wait for it.

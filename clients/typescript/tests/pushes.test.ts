@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { syncBuiltinESMExports } from "node:module";
+import os from "node:os";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readAddresses } from "../dist/addresses.js";
+import { FetchSender, HttpSender } from "../dist/sender.js";
+import { freePort, Server } from "./servers.js";
+import { all, within } from "./waiting.js";
+
+const server = await Server.start();
+
+/** A client, and the calls that it makes. */
+function counted(options: object = {}) {
+  const calls: string[] = [];
+  const count: typeof fetch = (url, init) => {
+    calls.push(`${init?.method} ${new URL(String(url)).pathname}`);
+    return fetch(url, init);
+  };
+  return { t: server.client({ fetch: count, ...options }), calls };
+}
+
+test("pushMany sends nothing after a refused job but what was under way", async () => {
+  const { t, calls } = counted();
+  const unique = { key: "k", onConflict: "reject" as const };
+  await t.push("held", 1, { unique });
+  calls.length = 0;
+  const jobs = Array.from({ length: 3000 }, (_, n) => ({
+    queue: "q",
+    payload: n,
+    ...(n === 5 ? { unique, queue: "held" } : {}),
+  }));
+  await assert.rejects(t.pushMany(jobs), { code: "unique_conflict", index: 5 });
+  assert.deepEqual(calls, ["POST /v1/jobs"]);
+});
+
+test("a push to a full queue holds up no other, and is not sent after its abort", async () => {
+  const t = server.client();
+  await t.queues.set("small", { maxWaiting: 1 });
+  await t.push("small", 0);
+  const stop = new AbortController();
+  const late = t.push("small", 1);
+  const aborted = t.push("small", 2, { signal: stop.signal });
+  await sleep(100);
+  await within(t.push("other", 1), 2000);
+  stop.abort(new Error("enough"));
+  await assert.rejects(aborted, /enough/);
+  await t.queues.set("small", { maxWaiting: null });
+  await within(late, 5000);
+  await sleep(500);
+  assert.deepEqual((await all(t.jobs({ queue: "small", full: true }))).map((job) => job.payload).sort(), [0, 1]);
+  // Alone, too, one that waits for room must not hold up what comes later.
+  await t.queues.set("small", { maxWaiting: 2 });
+  const single = t.push("small", 3);
+  await sleep(200);
+  await within(t.push("other", 2), 2000);
+  await t.queues.set("small", { maxWaiting: null });
+  await within(single, 5000);
+  await t.queues.set("small", { maxWaiting: 3 });
+  await assert.rejects(within(server.client({ namespace: t.namespace, retryFor: "300ms" }).push("small", 4)), {
+    code: "queue_full",
+  });
+});
+
+test("a lock that was refused is not withdrawn", async () => {
+  const { t, calls } = counted();
+  await assert.rejects(t.lock("x".repeat(5000)), /Invalid/);
+  await sleep(200);
+  assert.deepEqual(calls, ["POST /v1/leases"]);
+  const away = counted({ url: `http://127.0.0.1:${await freePort()}`, retryFor: 0 });
+  await assert.rejects(away.t.lock("l", { wait: 0 }), /Unreachable/);
+  await sleep(200);
+  assert.equal(away.calls.length, 1);
+});
+
+test("a signal that aborted before the call is sent ends it", async () => {
+  const [address] = readAddresses(`http://127.0.0.1:${server.port}`);
+  const request = {
+    address: address as NonNullable<typeof address>,
+    method: "GET",
+    path: "/v1/stats",
+    headers: {},
+    body: undefined,
+    timeout: 1000,
+    connectTimeout: 1000,
+    signal: AbortSignal.abort(new Error("enough")),
+  };
+  await assert.rejects(new HttpSender({} as never).send(request), /enough/);
+  let sent = 0;
+  const count: typeof fetch = (url, init) => {
+    sent++;
+    return fetch(url, init);
+  };
+  await assert.rejects(new FetchSender(count).send(request), /enough/);
+  assert.equal(sent, 0);
+});
+
+test("a sleep of the machine is counted once, however many threads see it", async () => {
+  const real = os.uptime;
+  const load = (n: number): Promise<typeof import("../dist/clock.js")> => import(`../dist/clock.js?${n}`);
+  const [main, first, second] = [await load(1), await load(2), await load(3)];
+  for (const thread of [first, second]) thread.shareSleptTime(main.sleptTime());
+  for (const thread of [first, second]) thread.lookForSleep();
+  try {
+    os.uptime = () => real() + 60;
+    syncBuiltinESMExports();
+    const before = main.now();
+    for (let n = 0; n < 2; n++) for (const thread of [first, second]) thread.lookForSleep();
+    const missed = main.now() - before;
+    assert.ok(missed > 59_000 && missed < 61_500, `${missed}`);
+  } finally {
+    os.uptime = real;
+    syncBuiltinESMExports();
+  }
+});
