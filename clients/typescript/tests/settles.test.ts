@@ -113,6 +113,23 @@ test("a stop in the first line of a handler does not give back its job", async (
   assert.equal(await job.result(), "done");
 });
 
+test("an answer that is not one of a Tenure server is no answer to an outcome", async () => {
+  let odd = 0;
+  const t = server.client({
+    fetch: async (url, init) => {
+      if (!String(url).endsWith("/leases/settle") || odd > 1) return await fetch(url, init);
+      odd++;
+      return new Response("{}");
+    },
+  });
+  const task = t.task("t", {}, (n: number) => n);
+  const job = await task.push(1);
+  await using worker = t.work([task], { signals: false });
+  assert.equal(await within(job.result()), 1);
+  assert.equal(odd, 2);
+  await within(worker.stop());
+});
+
 test("outcomes that no loop sends any more are over", () => {
   const settles = new Settles(30_000, new Lines());
   const over: string[] = [];

@@ -136,11 +136,12 @@ export class Heartbeats {
     });
     thread.on("exit", () => {
       if (this.#thread !== thread) return;
-      this.#thread = undefined;
       this.#logger.error(
         `the heartbeat thread failed, and another one is started: ${fault}; a bundler must leave this package as it is`,
       );
+      // Until then no other one is started, whoever asks: what is held meanwhile is handed over below.
       setTimeout(() => {
+        this.#thread = undefined;
         if (this.#held.size === 0) return;
         this.#run();
         this.#post({ hold: JSON.stringify(this.#stillHeld()) });
