@@ -18,8 +18,8 @@ NAMES = [
 ]  # fmt: skip
 HELP = """
 Without PART: the format check, lints, all tests (documentation tests too), the check of the Python
-package (clients/python/check), the lints and the archive of the TypeScript package, and a command of
-each example (examples/check). With PART, a crate or a path: the format, lints and tests of that
+package (clients/python/check), the lints and the archive of the TypeScript package, and a command
+of each example (examples/check). With PART, a crate or a path: the format, lints and tests of that
 alone, which is what you run while you work. The tests of the TypeScript package run with its path
 and with --long.
 
