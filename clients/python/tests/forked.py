@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-#: What the process that is forked imports. Neither makes a thread or an event loop at its import.
+#: Imports of the process that is forked. None of them makes a thread or an event loop at its import.
 IMPORTS = ["scrapy.cmdline", "scrapy.extensions.logstats", "tenure.scrapy", "tenure._reload"]
 IMPORTS += [f"tenure.worker.{name}" for name in ("threads", "coroutines", "processes")]
 
@@ -73,7 +73,7 @@ Program = Union[Forked, "subprocess.Popen[bytes]"]
 
 def _run(module: str, arguments: list[str], cwd: str, env: dict[str, str], log: str) -> None:
     """Become the program; in the new process."""
-    # It is no process of another program of Python, to whoever asks.
+    # For code that asks, no other program of Python is its parent.
     processes: Any = multiprocessing.process
     processes._parent_process = None
     os.chdir(cwd)

@@ -284,7 +284,7 @@ def test_mypy_finds_nothing_in_the_pages(batch: list[str], folders: dict[str, Pa
     config.write_text(
         f"[mypy]\nstrict = True\nexplicit_package_bases = True\nmypy_path = {bases}\n{settings}"
     )
-    # What was read with other settings is of no use.
+    # A cache of other settings is of no use.
     kind = "plugins" if settings else "pages"
     cache = Path(os.environ.get("MYPY_CACHE_DIR", root / "cache")) / kind
     command = [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", cache]

@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Conflict, type Job, JobCancelled, JobFailed, NotFinished, NotFound, NotPermitted, Tenure } from "tenure";
+import {
+  Conflict,
+  type Job,
+  JobCancelled,
+  JobFailed,
+  type JobOptions,
+  NotFinished,
+  NotFound,
+  NotPermitted,
+  Tenure,
+} from "tenure";
 import { folder, Server } from "./servers.js";
 import { all, within } from "./waiting.js";
 
@@ -20,29 +30,7 @@ test("a push answers the job, and the same id again answers that job", async () 
 
 test("options reach the server under its names", async () => {
   const t = server.client();
-  const job = await t
-    .push("mail", null, {
-      kind: "k",
-      delay: "1h",
-      timeout: 90_000,
-      retry: { maxAttempts: 4, maxLost: 2, base: "2s", max: "1m", jitter: false },
-      retain: "2h30m",
-      group: "g",
-      needs: ["limit:lock:a", "limit:site:b,weight=2,cost=3", { pool: "p", tag: "cn", count: 2 }, "pool:q#de"],
-      unique: { key: "u", until: "start", for: "1m", onConflict: "reject" },
-      expiresAt: "2h",
-      flow: "f",
-    })
-    .catch((refused) => refused);
-  // The pools and the limit are not there, and the answer of the server names the first of them.
-  assert.equal(job.code, "unknown_limit");
-  await t.limits.set("site:*", { concurrency: 4, rate: { count: 10, per: "1s", burst: 5 } });
-  await t.pools.sync("p", [
-    { id: "a", tags: ["cn"] },
-    { id: "b", tags: ["cn"] },
-  ]);
-  await t.pools.sync("q", [{ id: "a", tags: ["de"] }]);
-  const stored = await t.push("mail", null, {
+  const options: JobOptions = {
     kind: "k",
     delay: "1h",
     timeout: 90_000,
@@ -53,7 +41,17 @@ test("options reach the server under its names", async () => {
     unique: { key: "u", until: "start", for: "1m", onConflict: "reject" },
     expiresAt: "2h",
     flow: "f",
-  });
+  };
+  const job = await t.push("mail", null, options).catch((refused) => refused);
+  // The pools and the limit are not there, and the answer of the server names the first of them.
+  assert.equal(job.code, "unknown_limit");
+  await t.limits.set("site:*", { concurrency: 4, rate: { count: 10, per: "1s", burst: 5 } });
+  await t.pools.sync("p", [
+    { id: "a", tags: ["cn"] },
+    { id: "b", tags: ["cn"] },
+  ]);
+  await t.pools.sync("q", [{ id: "a", tags: ["de"] }]);
+  const stored = await t.push("mail", null, options);
   const read = await stored.get();
   assert.deepEqual(
     [read.kind, read.state, read.timeout, read.retain, read.group, read.flow],

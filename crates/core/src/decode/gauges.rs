@@ -87,10 +87,9 @@ impl Part<GaugeSource> for SourcePart {
     }
     fn check(&self, value: &GaugeSource, of: &At<'_>) -> Result<(), Refusal> {
         match value {
-            GaugeSource::Scrapyd { project: Some(project), scrapyd: _ } => {
-                GaugeFields::project().check(project, of)
+            GaugeSource::Scrapyd { project, scrapyd: _ } => {
+                GaugeFields::project().check_given(project, of)
             }
-            GaugeSource::Scrapyd { project: None, scrapyd: _ } => Ok(()),
             GaugeSource::Count { count, url: _ } => GaugeFields::count().check(count, of),
         }
     }
@@ -99,8 +98,7 @@ impl Part<GaugeSource> for SourcePart {
         match value {
             GaugeSource::Scrapyd { scrapyd, project } => {
                 GaugeFields::scrapyd().put(scrapyd, map)?;
-                let project = project.as_ref();
-                project.map_or(Ok(()), |project| GaugeFields::project().put(project, map))
+                GaugeFields::project().put_given(project, map)
             }
             GaugeSource::Count { url, count } => {
                 GaugeFields::url().put(url, map)?;

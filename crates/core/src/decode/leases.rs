@@ -1,12 +1,10 @@
 //! Lease calls, and calls that keep leases alive.
 
 use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value};
-use super::forms::{
-    AnyText, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole, Written,
-};
+use super::forms::{AnyText, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole};
 use super::needs::Needs;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::paths::there;
@@ -68,7 +66,7 @@ object! {
     ExtendFields "an extend call" "ExtendCall"
     whole Extend;
     fields {
-        leases: Vec<ExtendItem> = Numbered(0..=ITEMS_MAX, LeaseToExtend), required "\"leases\": [\"LEASE\"]",
+        leases: Vec<ExtendItem> = Numbered(List(0..=ITEMS_MAX, LeaseToExtend)), required "\"leases\": [\"LEASE\"]",
             "Leases to keep alive, at most 1,000: ids, or objects with a progress report.";
         ttl: Span = Duration(Spans::TTL), optional,
             "A new ttl for all of them, 1s to 1h; absent, each keeps its own. An extend never shortens a lease.";
@@ -243,26 +241,26 @@ impl Form<ExtendItem> for LeaseToExtend {
 }
 
 /// A list whose items have a number in a refusal.
-pub(super) struct Numbered<F>(pub std::ops::RangeInclusive<usize>, pub F);
+pub(super) struct Numbered<F>(pub List<F>);
 
 impl<T, F: Form<T>> Form<Vec<T>> for Numbered<F> {
     fn read(&self, value: Value<'_, '_>) -> Result<Vec<T>, Refusal> {
-        value.each_indexed(self.0.clone(), |item| self.1.read(item))
+        let List(count, form) = &self.0;
+        value.each_indexed(count.clone(), |item| form.read(item))
     }
     fn check(&self, value: &Vec<T>, at: &At<'_>) -> Result<(), Refusal> {
-        at.items(value.len(), self.0.clone())?;
+        let List(count, form) = &self.0;
+        at.items(value.len(), count.clone())?;
         let mut items = value.iter().enumerate();
         items.try_for_each(|(index, item)| {
-            self.1.check(item, &At::Item(at, index)).map_err(|no| no.item(index))
+            form.check(item, &At::Item(at, index)).map_err(|no| no.item(index))
         })
     }
     fn write<S: Serializer>(&self, value: &Vec<T>, to: S) -> Result<S::Ok, S::Error> {
-        let mut list = to.serialize_seq(Some(value.len()))?;
-        value.iter().try_for_each(|item| list.serialize_element(&Written(item, &self.1)))?;
-        list.end()
+        self.0.write(value, to)
     }
     fn kind(&self) -> ValueKind {
-        ValueKind::List(Box::new(self.1.kind()), self.0.clone())
+        self.0.kind()
     }
 }
 

@@ -36,9 +36,21 @@ impl<T, F: Form<T>> ObjectField<T, F> {
     pub(crate) fn check_patch(&self, patch: &Patch<T>, of: &At<'_>) -> Result<(), Refusal> {
         patch.each(|value| self.check(value, of))
     }
+    /// The same of a value that may be absent.
+    pub(crate) fn check_given(&self, value: &Option<T>, of: &At<'_>) -> Result<(), Refusal> {
+        value.as_ref().map_or(Ok(()), |value| self.check(value, of))
+    }
     /// Writes it with its value.
     pub(crate) fn put<M: SerializeMap>(&self, value: &T, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry(self.name, &Written(value, &self.form))
+    }
+    /// Writes it with its value, unless that is absent.
+    pub(crate) fn put_given<M: SerializeMap>(
+        &self,
+        value: &Option<T>,
+        map: &mut M,
+    ) -> Result<(), M::Error> {
+        value.as_ref().map_or(Ok(()), |value| self.put(value, map))
     }
     /// Writes it with its value, unless that is the default.
     pub(crate) fn put_unless_default<M: SerializeMap>(
@@ -234,8 +246,11 @@ macro_rules! presence {
 }
 
 /// Reads a field by its presence: `required` with a right example, `optional` and `nullable` as an `Option`, `default`
-/// as the default of its type, `or` as a value of its own.
+/// as the default of its type, `or` as a value of its own, and `patch` as a [`Patch`].
 macro_rules! read_field {
+    ($fields:ident, $field:expr, patch) => {
+        $fields.read_patch(&$field)?
+    };
     ($fields:ident, $field:expr, required $form:expr) => {
         $fields.read_required(&$field, $form)?
     };
@@ -257,15 +272,14 @@ macro_rules! read_field {
 }
 
 macro_rules! check_field {
+    ($at:ident, $field:expr, $value:expr, patch) => {
+        $field.check_patch(&$value, $at)?;
+    };
     ($at:ident, $field:expr, $value:expr, optional) => {
-        if let Some(value) = &$value {
-            $field.check(value, $at)?;
-        }
+        $field.check_given(&$value, $at)?;
     };
     ($at:ident, $field:expr, $value:expr, nullable) => {
-        if let Some(value) = &$value {
-            $field.check(value, $at)?;
-        }
+        $field.check_given(&$value, $at)?;
     };
     ($at:ident, $field:expr, $value:expr, $other:ident) => {
         $field.check(&$value, $at)?;
@@ -273,15 +287,14 @@ macro_rules! check_field {
 }
 
 macro_rules! put_field {
+    ($map:ident, $field:expr, $value:expr, patch) => {
+        $field.put_patch(&$value, $map)?;
+    };
     ($map:ident, $field:expr, $value:expr, optional) => {
-        if let Some(value) = &$value {
-            $field.put(value, $map)?;
-        }
+        $field.put_given(&$value, $map)?;
     };
     ($map:ident, $field:expr, $value:expr, nullable) => {
-        if let Some(value) = &$value {
-            $field.put(value, $map)?;
-        }
+        $field.put_given(&$value, $map)?;
     };
     ($map:ident, $field:expr, $value:expr, default) => {
         $field.put_unless_default(&$value, $map)?;
@@ -305,11 +318,11 @@ macro_rules! put_field {
 /// ```
 ///
 /// Behind its name stand the words for it in a refusal and the name of its schema. `answered` lists fields of answers
-/// that no caller may set. `whole` names the type of which each field is a member; `call` one with more members, which
-/// the caller of its reader fills in (in braces stand members with a fixed value); and `patch` one in which each field is a [`Patch`]. `rule` is a check of several
-/// fields together. `variants` lists [`Variant`]s for documents. A `flat` member is a type whose fields stand in the object
-/// itself, and a `part` is another member that takes several fields. `others` are fields of no
-/// member. `as` gives a field another name in JSON.
+/// that no caller may set. `whole` names the type of which each field is a member (members with a fixed value stand in
+/// braces), `call` one with more members, which the caller of its reader fills in, and `patch` one in which each field is
+/// a [`Patch`]. `rule` is a check of several fields together. `variants` lists [`Variant`]s for documents. A `flat`
+/// member is a type whose fields stand in the object itself, and a `part` is another member that takes several fields.
+/// `others` are fields of no member. `as` gives a field another name in JSON.
 macro_rules! object {
     (
         $(#[$doc:meta])*
@@ -457,41 +470,12 @@ macro_rules! object {
     };
 
     (@patch $name:ident [] $fields:tt $parts:tt) => {};
-    (@patch $name:ident [$patch:ident ($($key:ident: $key_type:ty),*) {$($fixed:tt)*}] {
+    (@patch $name:ident [$patch:ident $keys:tt $fixed:tt] {
         $($field:ident $(as $json:literal)?: $type:ty = $form:expr, $presence:ident $($given:expr)?, $sentence:expr;)*
-    } [$($part:ident: $by:ident)*]) => {
-        impl $crate::decode::object::Call for $patch {
-            type Keys = ($($key_type,)*);
-            fn of_value(
-                keys: Self::Keys,
-                value: $crate::decode::fields::Value<'_, '_>,
-            ) -> Result<Self, $crate::refusal::Refusal> {
-                Self::of_fields(keys, &value.fields($name::SHAPE)?)
-            }
-            fn of_fields<const N: usize>(
-                ($($key,)*): Self::Keys,
-                fields: &$crate::decode::fields::Fields<'_, '_, N>,
-            ) -> Result<Self, $crate::refusal::Refusal> {
-                Ok($patch {
-                    $($key,)*
-                    $($field: fields.read_patch(&$name::$field())?,)*
-                    $($part: $crate::decode::object::Part::read(&$crate::decode::object::object!(@by $by), fields)?,)*
-                    $($fixed)*
-                })
-            }
-        }
-        impl $crate::decode::object::SentBody for $patch {
-            fn check_body(&self, at: &$crate::at::At<'_>) -> Result<(), $crate::refusal::Refusal> {
-                $($name::$field().check_patch(&self.$field, at)?;)*
-                $($crate::decode::object::Part::check(&$crate::decode::object::object!(@by $by), &self.$part, at)?;)*
-                Ok(())
-            }
-            fn write_members<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-                $($name::$field().put_patch(&self.$field, map)?;)*
-                $($crate::decode::object::Part::write(&$crate::decode::object::object!(@by $by), &self.$part, map)?;)*
-                Ok(())
-            }
-        }
+    } $parts:tt) => {
+        $crate::decode::object::object!(@call $name $patch $keys $fixed [] {
+            $($field $(as $json)?: $type = $form, patch, $sentence;)*
+        } $parts);
     };
 }
 pub(crate) use {bounded_bodies, check_field, json_name, object, presence, put_field, read_field};

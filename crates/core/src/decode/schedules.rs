@@ -128,10 +128,10 @@ impl Part<Option<Json>> for ScheduledPayload {
         Ok(Some(fields.read(&ScheduledJobFields::payload())?.unwrap_or_default()))
     }
     fn check(&self, value: &Option<Json>, of: &At<'_>) -> Result<(), Refusal> {
-        value.as_ref().map_or(Ok(()), |json| ScheduledJobFields::payload().check(json, of))
+        ScheduledJobFields::payload().check_given(value, of)
     }
     fn write<M: SerializeMap>(&self, value: &Option<Json>, map: &mut M) -> Result<(), M::Error> {
-        value.as_ref().map_or(Ok(()), |json| ScheduledJobFields::payload().put(json, map))
+        ScheduledJobFields::payload().put_given(value, map)
     }
 }
 
@@ -164,7 +164,7 @@ impl SentBody for ScheduleSettings {
         self.job.check_body(&At::Member(at, "job"))
     }
     fn write_members<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.owner.as_ref().map_or(Ok(()), |owner| ScheduleFields::owner().put(owner, map))?;
+        ScheduleFields::owner().put_given(&self.owner, map)?;
         TimingPart { jitter: true }.write(&self.timing, map)?;
         ScheduleFields::overlap().put(&self.overlap, map)?;
         ScheduleFields::catch_up().put(&self.catch_up, map)?;

@@ -31,7 +31,7 @@ object! {
     answered &["settled", "leases", "next_at", "reasons", "refused"];
     whole Settle;
     fields {
-        settle: Vec<SettleItem> = Numbered(0..=ITEMS_MAX, LeaseToSettle),
+        settle: Vec<SettleItem> = Numbered(List(0..=ITEMS_MAX, LeaseToSettle)),
             required "\"settle\": [{\"lease\": \"LEASE\", \"outcome\": \"succeeded\"}]",
             "Leases to end, at most 1,000, in this order.";
         lease: Box<Lease> = LeaseOfSettle, optional,
@@ -191,12 +191,10 @@ impl Part<Ending> for EndingPart {
     }
     fn check(&self, value: &Ending, of: &At<'_>) -> Result<(), Refusal> {
         match value {
-            Ending::Succeeded { result } => {
-                result.as_ref().map_or(Ok(()), |json| SettleItemFields::result().check(json, of))
-            }
+            Ending::Succeeded { result } => SettleItemFields::result().check_given(result, of),
             // An error that is too long is cut, not refused: its run has ended in any case.
             Ending::Failed { error: _, retry_in, last } => {
-                retry_in.map_or(Ok(()), |span| SettleItemFields::retry_in().check(&span, of))?;
+                SettleItemFields::retry_in().check_given(retry_in, of)?;
                 retry_goes_on(*last, *retry_in, of)
             }
             Ending::Snoozed { later, reset: _ } => SNOOZE.check(later, of),
@@ -206,12 +204,10 @@ impl Part<Ending> for EndingPart {
     fn write<M: SerializeMap>(&self, value: &Ending, map: &mut M) -> Result<(), M::Error> {
         SettleItemFields::outcome().put(&value.outcome(), map)?;
         match value {
-            Ending::Succeeded { result } => {
-                result.as_ref().map_or(Ok(()), |json| SettleItemFields::result().put(json, map))
-            }
+            Ending::Succeeded { result } => SettleItemFields::result().put_given(result, map),
             Ending::Failed { error, retry_in, last } => {
                 SettleItemFields::error().put(error, map)?;
-                retry_in.map_or(Ok(()), |span| SettleItemFields::retry_in().put(&span, map))?;
+                SettleItemFields::retry_in().put_given(retry_in, map)?;
                 if *last { SettleItemFields::last().put(last, map) } else { Ok(()) }
             }
             Ending::Snoozed { later, reset } => {

@@ -76,47 +76,32 @@ impl Form<Span> for Interval {
     }
 }
 
-/// The fields of a timing: one of `cron` and `every`, and `zone` only with `cron`. A preview has no jitter.
+/// The fields of a timing, under the names and in the forms that a preview has: one of `cron` and `every`, and `zone`
+/// only with `cron`. A schedule has jitter, too.
 pub(super) struct TimingPart {
     pub jitter: bool,
 }
 
 const WITHOUT_JITTER: TimingPart = TimingPart { jitter: false };
 
-const FIELDS: TimingFields = TimingFields {
-    cron: ObjectField::new("cron", CRON),
-    zone: ObjectField::new("zone", AnyText),
-    every: ObjectField::new("every", Interval),
-    starts_at: ObjectField::new("starts_at", Time),
-    ends_at: ObjectField::new("ends_at", Time),
-    jitter: ObjectField::new("jitter", Duration(Spans::JITTER)),
-};
-
-/// The fields of a timing, which stand in several objects.
-struct TimingFields {
-    cron: ObjectField<String, Text>,
-    zone: ObjectField<String, AnyText>,
-    every: ObjectField<Span, Interval>,
-    starts_at: ObjectField<Moment, Time>,
-    ends_at: ObjectField<Moment, Time>,
-    jitter: ObjectField<Span, Duration>,
-}
+const JITTER: ObjectField<Span, Duration> = ObjectField::new("jitter", Duration(Spans::JITTER));
 
 impl Part<TimingSpec> for TimingPart {
     fn read<const N: usize>(&self, fields: &Fields<'_, '_, N>) -> Result<TimingSpec, Refusal> {
         fields.not_both("cron", "every")?;
-        let every = fields.read(&FIELDS.every)?;
-        let cron = fields.read(&FIELDS.cron)?;
+        let every = fields.read(&PreviewFields::every())?;
+        let cron = fields.read(&PreviewFields::cron())?;
         if every.is_some() {
             fields.not_both("every", "zone")?;
         } else if cron.is_none() {
             return Err(fields.missing("cron", "\"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\""));
         }
         // The default zone is stored, so that a timing that names it is the same timing.
-        let zone = fields.read(&FIELDS.zone)?.or_else(|| cron.is_some().then(|| UTC.to_owned()));
-        let starts_at = fields.read(&FIELDS.starts_at)?;
-        let ends_at = fields.read(&FIELDS.ends_at)?;
-        let jitter = if self.jitter { fields.read(&FIELDS.jitter)? } else { None };
+        let zone =
+            fields.read(&PreviewFields::zone())?.or_else(|| cron.is_some().then(|| UTC.to_owned()));
+        let starts_at = fields.read(&PreviewFields::starts_at())?;
+        let ends_at = fields.read(&PreviewFields::ends_at())?;
+        let jitter = if self.jitter { fields.read(&JITTER)? } else { None };
         Ok(TimingSpec { cron, zone, every, starts_at, ends_at, jitter: jitter.unwrap_or_default() })
     }
     fn check(&self, value: &TimingSpec, of: &At<'_>) -> Result<(), Refusal> {
@@ -130,21 +115,21 @@ impl Part<TimingSpec> for TimingPart {
             }
             (Some(_), Some(_), _) => return exclude("cron", "every"),
             (None, Some(_), Some(_)) => return exclude("every", "zone"),
-            (Some(cron), None, _) => FIELDS.cron.check(cron, of)?,
-            (None, Some(every), None) => FIELDS.every.check(every, of)?,
+            (Some(cron), None, _) => PreviewFields::cron().check(cron, of)?,
+            (None, Some(every), None) => PreviewFields::every().check(every, of)?,
         }
-        value.starts_at.map_or(Ok(()), |moment| FIELDS.starts_at.check(&moment, of))?;
-        value.ends_at.map_or(Ok(()), |moment| FIELDS.ends_at.check(&moment, of))?;
-        FIELDS.jitter.check(&value.jitter, of)
+        PreviewFields::starts_at().check_given(&value.starts_at, of)?;
+        PreviewFields::ends_at().check_given(&value.ends_at, of)?;
+        JITTER.check(&value.jitter, of)
     }
     fn write<M: SerializeMap>(&self, value: &TimingSpec, map: &mut M) -> Result<(), M::Error> {
         let TimingSpec { cron, zone, every, starts_at, ends_at, jitter } = value;
-        cron.as_ref().map_or(Ok(()), |cron| FIELDS.cron.put(cron, map))?;
-        zone.as_ref().map_or(Ok(()), |zone| FIELDS.zone.put(zone, map))?;
-        every.as_ref().map_or(Ok(()), |every| FIELDS.every.put(every, map))?;
-        starts_at.as_ref().map_or(Ok(()), |moment| FIELDS.starts_at.put(moment, map))?;
-        ends_at.as_ref().map_or(Ok(()), |moment| FIELDS.ends_at.put(moment, map))?;
-        if self.jitter { FIELDS.jitter.put(jitter, map) } else { Ok(()) }
+        PreviewFields::cron().put_given(cron, map)?;
+        PreviewFields::zone().put_given(zone, map)?;
+        PreviewFields::every().put_given(every, map)?;
+        PreviewFields::starts_at().put_given(starts_at, map)?;
+        PreviewFields::ends_at().put_given(ends_at, map)?;
+        if self.jitter { JITTER.put(jitter, map) } else { Ok(()) }
     }
 }
 
