@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
-#: Imports of the process that is forked. None of them makes a thread or an event loop at its import.
+#: Imports of the process that is forked. None of them makes a thread or an event loop.
 IMPORTS = ["scrapy.cmdline", "scrapy.extensions.logstats", "tenure.scrapy", "tenure._reload"]
 IMPORTS += [f"tenure.worker.{name}" for name in ("threads", "coroutines", "processes")]
 
