@@ -69,8 +69,14 @@ def python(example: Path) -> str:
             "Python could not make a virtual environment; install it: apt-get install python3-venv"
         )
     pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # It takes a tenth of the time; pip also knows indexes and certificates of its own settings.
+    uv = ["uv", "pip", "install", "--quiet", "--python", str(interpreter)]
+    installers = [uv, pip] if shutil.which("uv") else [pip]
     # Paths in the list are relative to the example.
-    if subprocess.run([*pip, "-r", "requirements.txt"], cwd=example).returncode != 0:
+    if all(
+        subprocess.run([*installer, "-r", "requirements.txt"], cwd=example).returncode != 0
+        for installer in installers
+    ):
         raise CannotRun(
             f"pip could not install {wanted.relative_to(ROOT)} (see above); it takes the network"
         )

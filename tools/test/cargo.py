@@ -24,6 +24,9 @@ LONG = "long"
 #: libtest reports events with durations only with unstable options; see
 #: docs/decisions/166-tests-are-run-by-their-events.md.
 UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
+#: clippy compiles our own crates as rustc does: a check beside the build would read all again.
+CLIPPY = {"RUSTC_WORKSPACE_WRAPPER": "clippy-driver"}
+BUILD, LINTS = "build", "lints"
 EVENTS = ["-Z", "unstable-options", "--format", "json"]
 
 
@@ -66,23 +69,40 @@ def environment() -> dict[str, str]:
 
 
 def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
-    """Build all test programs of these packages. None if that failed."""
-    step = "build"
-    # Examples are modules of tests, and their programs are seen by the lints.
-    words = ["cargo", "test", "--locked", *chosen, "--tests", "--no-run"]
-    report.begin(step)
+    """Build all test programs and examples of these packages. None if that failed.
+
+    What clippy warns of fails the lints, and the tests are run nevertheless.
+    """
+    report.begin(BUILD)
+    words = ["cargo", "test", "--locked", *chosen, "--tests", "--examples", "--no-run"]
+    words.append("--message-format=json")
+    programs: list[Program] = []
+    warnings: list[str] = []
+    errors: list[str] = []
     with tempfile.TemporaryFile("w+", errors="replace") as said:
-        words.append("--message-format=json-render-diagnostics")
-        child = processes.start(words, ROOT, stdout=subprocess.PIPE, stderr=said)
+        child = processes.start(words, ROOT, env=CLIPPY, stdout=subprocess.PIPE, stderr=said)
         assert child.stdout is not None
-        programs = [program for line in child.stdout if (program := _built(line)) is not None]
+        for message in map(json.loads, child.stdout):
+            if message["reason"] == "compiler-message":
+                found = message["message"]
+                is_error = found["level"].startswith("error")
+                (errors if is_error else warnings).append(found["rendered"])
+            elif (program := _built(message)) is not None:
+                programs.append(program)
         code = processes.wait(child)
-        report.end(step, f"cargo ended with {code}" if code else "", processes.read(said))
-    return None if code else programs
+        output = "".join([*errors, processes.read(said)])
+    report.end(BUILD, f"cargo ended with {code}" if code else "", output)
+    if code:
+        return None
+    report.begin(LINTS)
+    # A crate is compiled twice, for others and for its own tests.
+    shown = "".join(dict.fromkeys(warnings))
+    report.end(LINTS, "clippy warns" if warnings else "", shown)
+    return programs
 
 
-def _built(line: str) -> Optional[Program]:
-    message = json.loads(line)
+def _built(message: Mapping[str, Any]) -> Optional[Program]:
+    """Read cargo's message of something that was built."""
     if message["reason"] != "compiler-artifact" or not message["executable"]:
         return None
     if not message["profile"]["test"]:

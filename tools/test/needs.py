@@ -19,7 +19,7 @@ from report import Report
 #: Each tool lies in a folder named after a hash of what it is, and a link by its name leads there.
 TOOLS = TARGET / "tools"
 #: Their versions are fixed: what a test finds must not depend on the day.
-SCRAPYD, AXE = "scrapyd==1.6.0", "axe-core@4.14.1"
+SCRAPYD, AXE, UV = "scrapyd==1.6.0", "axe-core@4.14.1", "uv==0.13.9"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def needs(without: Set[str]) -> list[Need]:
             "scrapyd could not be installed from PyPI; it needs Python's venv (apt-get install"
             " python3-venv) and the network",
             lambda: (TOOLS / "scrapyd" / "bin" / "scrapyd").exists(),
-            _scrapyd,
+            lambda: _venv(SCRAPYD),
         ),
         Need(
             "browser",
@@ -112,10 +112,19 @@ def make_sure(report: Report, wanted: Sequence[Need], without: Sequence[str]) ->
     return missing
 
 
-def use_prometheus() -> None:
-    """Have tests find the Prometheus that was unpacked, if there is no other."""
-    unpacked = str(TOOLS / "prometheus/usr/bin")
-    os.environ["PATH"] += os.pathsep + unpacked
+def use_tools() -> None:
+    """Have tests and installs find Prometheus and uv in `target/tools`, if there are no others."""
+    unpacked = [str(TOOLS / "prometheus/usr/bin"), str(_folder(UV) / "bin")]
+    os.environ["PATH"] += os.pathsep + os.pathsep.join(unpacked)
+
+
+def install_uv() -> None:
+    """Install uv, by which all other packages of Python are installed faster than by pip.
+
+    Nothing needs it: where it is not, pip installs.
+    """
+    if not shutil.which("uv"):
+        _venv(UV)
 
 
 def _any_program(*names: str) -> bool:
@@ -170,10 +179,10 @@ def _link(name: str, wanted: str) -> None:
         link.symlink_to(_folder(wanted).name)
 
 
-def _scrapyd() -> bool:
-    venv = _folder(SCRAPYD)
+def _venv(wanted: str) -> bool:
+    venv = _folder(wanted)
     pip = [str(venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
-    return _run(sys.executable, "-m", "venv", str(venv)) and _run(*pip, SCRAPYD)
+    return _run(sys.executable, "-m", "venv", str(venv)) and _run(*pip, wanted)
 
 
 def _axe_core() -> bool:

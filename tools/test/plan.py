@@ -14,9 +14,9 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
 import cargo
 import needs
@@ -109,7 +109,7 @@ class Plan:
         incremental = TARGET / "debug" / "incremental"
         if not (incremental.exists() and any(incremental.iterdir())):
             os.environ["CARGO_INCREMENTAL"] = "0"
-        needs.use_prometheus()
+        needs.use_tools()
 
     # Whole runs.
 
@@ -143,7 +143,7 @@ class Plan:
             if programs is None:
                 return
             beside, alone = self.divided(programs)
-            self.at_once([lambda: self.run([*beside, *alone]), lambda: self.lints(crates)])
+            self.run([*beside, *alone])
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
         if TYPESCRIPT in parts:
@@ -158,6 +158,7 @@ class Plan:
         """Install what is missing; what cannot be installed is left out."""
         unused = {name for name in ("browser", "python", "typescript") if name in self.without}
         wanted = needs.needs(unused)
+        needs.install_uv()
         self.leave_out(needs.make_sure(self.report, wanted, self.without))
         if "typescript" not in self.without:
             self.step(
@@ -208,16 +209,10 @@ class Plan:
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
         words = ["cargo", "test", "--locked", "--workspace", "--doc"]
-        self.step("documentation tests", *words, nice=LINTS_NICE)
-        self.lints([])
+        self.step("documentation tests", *words, env=cargo.CLIPPY, nice=LINTS_NICE)
         if "python" not in self.without:
             self.python_lints()
         self.typescript_lints()
-
-    def lints(self, crates: Sequence[str]) -> None:
-        """Run clippy."""
-        words = ["cargo", "clippy", "--locked", *packages(crates), "--all-targets"]
-        self.step("lints", *words, "--", "-D", "warnings", nice=LINTS_NICE)
 
     def python_lints(self) -> None:
         """Check the form and the types of everything in Python."""
@@ -305,12 +300,14 @@ class Plan:
         except Exception:
             self.report.fail("tools/test", "this is a bug", traceback.format_exc())
 
-    def step(self, name: str, *words: str, nice: int = 0) -> bool:
+    def step(
+        self, name: str, *words: str, env: Optional[Mapping[str, str]] = None, nice: int = 0
+    ) -> bool:
         """Run a command; its output is shown if it fails."""
         if processes.stopping.is_set():
             return False
         self.report.begin(name)
-        code, output = processes.output(words, ROOT, nice)
+        code, output = processes.output(words, ROOT, env, nice)
         if processes.stopping.is_set():
             return False
         self.report.end(name, f"{' '.join(words)} ended with {code}" if code else "", output)

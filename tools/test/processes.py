@@ -104,14 +104,16 @@ def read(said: IO[str]) -> str:
     return said.read()
 
 
-def output(words: Sequence[str], cwd: Path, nice: int = 0) -> tuple[int, str]:
+def output(
+    words: Sequence[str], cwd: Path, env: Optional[Mapping[str, str]] = None, nice: int = 0
+) -> tuple[int, str]:
     """Run a program to its end, and answer its exit code and its output.
 
     One that is not there ends as a shell says it: with 127.
     """
     pipe = subprocess.PIPE
     try:
-        child = start(words, cwd, stdout=pipe, stderr=subprocess.STDOUT, nice=nice)
+        child = start(words, cwd, env=env, stdout=pipe, stderr=subprocess.STDOUT, nice=nice)
     except FileNotFoundError as why:
         return 127, str(why)
     assert child.stdout is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,10 @@ import tempfile
 import textwrap
 import time
 import unittest
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import cargo
 import plan
@@ -87,6 +91,39 @@ class OfAProgram(unittest.TestCase):
         self.program.write_text("#!/bin/sh\nexit 0\n")
         report, _ = self.run_tests("a")
         self.assertEqual(report.failed, ["crate it: 1 tests were not run"])
+
+
+class OfABuild(unittest.TestCase):
+    """A build says what cargo says of it."""
+
+    def build(self, messages: Sequence[Mapping[str, Any]], code: int) -> tuple[bool, Report, str]:
+        """Build by a cargo that says this; whether there are programs, and what is shown."""
+        report = Report(None)
+        with tempfile.TemporaryDirectory() as folder:
+            said = "\n".join(map(json.dumps, messages))
+            program = Path(folder) / "cargo"
+            program.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nexit {code}\n")
+            program.chmod(0o755)
+            path = {"PATH": f"{folder}:{os.environ['PATH']}"}
+            shown = io.StringIO()
+            with mock.patch.dict(os.environ, path), contextlib.redirect_stdout(shown):
+                programs = cargo.build(report, [])
+        return programs is not None, report, shown.getvalue()
+
+    def message(self, level: str) -> Mapping[str, Any]:
+        """What cargo says of a problem."""
+        text = {"level": level, "rendered": f"one {level} here\n"}
+        return {"reason": "compiler-message", "message": text}
+
+    def test_a_warning_is_shown_once_and_the_tests_are_run(self) -> None:
+        built, report, shown = self.build([self.message("warning"), self.message("warning")], 0)
+        self.assertEqual((built, report.failed), (True, ["lints: clippy warns"]))
+        self.assertEqual(shown.count("one warning here"), 1)
+
+    def test_an_error_ends_the_build(self) -> None:
+        built, report, shown = self.build([self.message("error")], 101)
+        self.assertEqual((built, report.failed), (False, ["build: cargo ended with 101"]))
+        self.assertIn("one error here", shown)
 
 
 class OfARun(unittest.TestCase):
