@@ -15,17 +15,10 @@ const tsc = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.json", "--emitDe
   stdio: "inherit",
 });
 if (tsc.status !== 0) process.exit(tsc.status ?? 1);
-await build({
+const options = {
   absWorkingDir: root,
-  entryPoints: [
-    { in: "src/index.ts", out: "index" },
-    { in: "src/testing/index.ts", out: "testing/index" },
-    // Beside the chunk that starts it by its address.
-    { in: "src/heartbeats/thread.ts", out: "thread" },
-  ],
   outdir: dist,
   bundle: true,
-  splitting: true,
   format: "esm",
   platform: "node",
   target: "node20.19",
@@ -33,6 +26,28 @@ await build({
   legalComments: "none",
   sourcemap: "linked",
   sourcesContent: false,
-  chunkNames: "[name]-[hash]",
   logLevel: "warning",
+};
+await build({
+  ...options,
+  entryPoints: [
+    { in: "src/index.ts", out: "index" },
+    { in: "src/testing/index.ts", out: "testing/index" },
+    // Beside the chunk that starts it by its address.
+    { in: "src/heartbeats/thread.ts", out: "thread" },
+  ],
+  splitting: true,
+  chunkNames: "[name]-[hash]",
+});
+// Adapters open the same `index.js` as their users: an error of the package has one class.
+await build({
+  ...options,
+  entryPoints: ["src/otel.ts"],
+  packages: "external",
+  plugins: [
+    {
+      name: "core",
+      setup: ({ onResolve }) => onResolve({ filter: /^\.\/index\.js$/ }, ({ path }) => ({ path, external: true })),
+    },
+  ],
 });

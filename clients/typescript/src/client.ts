@@ -99,7 +99,7 @@ export class Tenure implements AsyncDisposable {
     this.#settings = settings;
     this.#sender = settings.fetch ? new FetchSender(settings.fetch) : new HttpSender(settings);
     this.#transport = new Transport(settings, settings.token, this.#sender, settings.logger, settings.retryFor);
-    this.#pusher = new Pusher(this.#transport, settings.logger);
+    this.#pusher = new Pusher(this.#transport, settings.logger, settings.instrumentation);
     this.#heartbeats = new Heartbeats(settings, this.#transport, settings.logger);
     this.limits = new Limits(this.#transport);
     this.pools = new Pools(this.#transport);
@@ -137,15 +137,18 @@ export class Tenure implements AsyncDisposable {
    * @throws the error of the first refused job, with its `index`.
    */
   async pushAll(jobs: readonly JobSpec[], options?: Abortable): Promise<Job[]> {
-    const written = jobs.map((job) => writeJob(readSpec(job, "pushAll")).json);
+    const written = jobs.map((job) => writeJob(readSpec(job, "pushAll")));
     if (written.length === 0) return [];
-    const pushed = await this.#transport.json<PushedJob[]>({
-      method: "POST",
-      path: "jobs",
-      body: `[${written.join(",")}]`,
-      minimal: true,
-      ...signalOf(options, "pushAll"),
-    });
+    const signal = signalOf(options, "pushAll");
+    const pushed = await this.#pusher.call(written, (traced) =>
+      this.#transport.json<PushedJob[]>({
+        method: "POST",
+        path: "jobs",
+        body: `[${traced.map((job) => job.json).join(",")}]`,
+        minimal: true,
+        ...signal,
+      }),
+    );
     return pushed.map(
       (each) => new Job(this.#transport, each.id, { duplicate: each.duplicate, replaced: each.replaced ?? false }),
     );
@@ -162,7 +165,7 @@ export class Tenure implements AsyncDisposable {
     const written = async function* (): AsyncGenerator<WrittenJob> {
       for await (const job of jobs) yield writeJob(readSpec(job, "pushMany"));
     };
-    return await pushMany(this.#transport, written(), options ?? {});
+    return await pushMany(this.#pusher, written(), options ?? {});
   }
 
   /** A job, by its id or by `key:KEY`. No call is made. */
@@ -273,7 +276,7 @@ export class Tenure implements AsyncDisposable {
     options: object,
     handler: Handler<never, unknown> | BatchHandler<never, unknown>,
   ): Task<never, unknown> {
-    return new Task(this.#transport, this.#pusher, name, options, handler);
+    return new Task(this.#pusher, name, options, handler);
   }
 
   /** Starts a worker that runs the handlers of tasks, until it is stopped or a signal ends it. */
@@ -284,6 +287,7 @@ export class Tenure implements AsyncDisposable {
       heartbeats: this.#heartbeats,
       id: workerId(),
       logger: this.#settings.logger,
+      instrumentation: this.#settings.instrumentation,
     };
     const ready = async (signal: AbortSignal) => {
       if (read.schedules !== false) await this.#timetable.sync({}, signal);
@@ -386,7 +390,7 @@ export class Tenure implements AsyncDisposable {
   }
 
   /** For `tenure/testing`. @internal */
-  get parts(): { transport: Transport } {
-    return { transport: this.#transport };
+  get parts(): { transport: Transport; settings: Settings } {
+    return { transport: this.#transport, settings: this.#settings };
   }
 }

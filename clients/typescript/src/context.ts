@@ -24,6 +24,8 @@ export class Context {
   readonly limits: readonly string[];
   /** The resources of this run, and of those in the same batch. @internal */
   together: readonly LeasedResource[];
+  /** The trace of the jobs that are stored with the end of this run. @internal */
+  traceparent: string | undefined;
   #lease: LeaseRecord;
   #transport: Transport;
   #report: (progress: string) => void;
@@ -40,6 +42,7 @@ export class Context {
     this.resources = lease.resources;
     this.limits = lease.limits;
     this.together = lease.resources;
+    this.traceparent = this.job.traceparent;
     this.#lease = lease;
     this.#transport = transport;
     this.#report = report;
@@ -96,7 +99,7 @@ export class Context {
     const isTask = "jobOf" in what;
     const spec: Partial<NewJob> = isTask ? await what.jobOf(payload as never, options) : readSpec(what, "ctx.push");
     if (this.#pushes.length >= PUSHES_MAX) wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`);
-    const job = writeJob(spec);
+    const job = writeJob(this.traceparent === undefined ? spec : { traceparent: this.traceparent, ...spec });
     this.#pushes.push(job.json);
     return job.id;
   }

@@ -26,6 +26,7 @@ export {
 export type { EventGap, EventOptions, TenureEvent } from "./events.js";
 export type { Flows } from "./flows.js";
 export type * as api from "./generated.js";
+export type { Instrumentation, PushCall, RunEnd } from "./instrumentation.js";
 export { type Abortable, Job, type JobChanges, type Pushed, type ResultOptions } from "./job.js";
 export type {
   BackoffOptions,

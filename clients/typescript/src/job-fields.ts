@@ -199,6 +199,8 @@ const SPEC: Shape = { ...JOB, queue: ["queue", as.text], payload: ["payload", as
 export interface WrittenJob {
   readonly id: string;
   readonly queue: string;
+  /** Whether it names its trace. */
+  readonly isTraced: boolean;
   readonly json: string;
 }
 
@@ -208,7 +210,7 @@ export function writeJob(job: Partial<NewJob>): WrittenJob {
   const { payload, ...rest } = job;
   const written = payload === undefined ? "" : `,"payload":${encode(payload, "payload")}`;
   const json = `${JSON.stringify({ ...rest, id }).slice(0, -1)}${written}}`;
-  return { id, queue: job.queue ?? "default", json };
+  return { id, queue: job.queue ?? "default", isTraced: job.traceparent !== undefined, json };
 }
 
 /** Reads a job of `pushAll` and `pushMany`. */

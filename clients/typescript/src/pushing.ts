@@ -2,6 +2,7 @@ import { Backoff, sleep } from "./backoff.js";
 import { now } from "./clock.js";
 import { fromProblem, TenureError } from "./errors.js";
 import type { Problem } from "./generated.js";
+import { type Instrumentation, instrumentPush } from "./instrumentation.js";
 import type { WrittenJob } from "./job-fields.js";
 import type { Logger } from "./log.js";
 import type { Transport } from "./transport.js";
@@ -58,19 +59,30 @@ export async function pushLines(
  * together in the next call, each with an answer of its own: many pushes at once cost a call for all of them.
  */
 export class Pusher {
-  #transport: Transport;
+  readonly transport: Transport;
   #logger: Logger;
+  #instrumentation: Instrumentation | undefined;
   #waiting: Line[] = [];
   #calling = false;
   #scheduled = false;
   #warned = new Set<string>();
 
-  constructor(transport: Transport, logger: Logger) {
-    this.#transport = transport;
+  constructor(transport: Transport, logger: Logger, instrumentation: Instrumentation | undefined) {
+    this.transport = transport;
     this.#logger = logger;
+    this.#instrumentation = instrumentation;
+  }
+
+  /** Makes a call that pushes jobs, within the instrumentation of the client. */
+  call<T>(jobs: readonly WrittenJob[], send: (jobs: readonly WrittenJob[]) => Promise<T>): Promise<T> {
+    return instrumentPush(this.#instrumentation, jobs, send, this.#logger);
   }
 
   push(job: WrittenJob, signal?: AbortSignal): Promise<PushAnswer> {
+    return this.call([job], ([written]) => this.#add(written as WrittenJob, signal));
+  }
+
+  #add(job: WrittenJob, signal: AbortSignal | undefined): Promise<PushAnswer> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const over =
@@ -127,7 +139,7 @@ export class Pusher {
         await this.#single(lines[0] as Line);
       } else {
         const answers = await pushLines(
-          this.#transport,
+          this.transport,
           lines.map((line) => line.job),
         );
         for (const [n, line] of lines.entries()) {
@@ -160,7 +172,7 @@ export class Pusher {
 
   async #single(line: Line): Promise<void> {
     const { job } = line;
-    const answer = await this.#transport.json<PushAnswer>({
+    const answer = await this.transport.json<PushAnswer>({
       method: "POST",
       path: "jobs",
       body: job.json,
@@ -173,7 +185,7 @@ export class Pusher {
 
   #mayRepeat(line: Line, error: TenureError): boolean {
     line.failingSince ??= now();
-    return now() - line.failingSince + (error.retryAfter ?? 0) < this.#transport.retryFor;
+    return now() - line.failingSince + (error.retryAfter ?? 0) < this.transport.retryFor;
   }
 
   #noted(job: WrittenJob, answer: PushAnswer): PushAnswer {
@@ -206,7 +218,7 @@ export interface PushManyOptions {
 
 /** Pushes jobs of any number. The source is read only as fast as the server takes them. */
 export async function pushMany(
-  transport: Transport,
+  pusher: Pusher,
   source: Iterable<WrittenJob | Promise<WrittenJob>> | AsyncIterable<WrittenJob>,
   options: PushManyOptions,
 ): Promise<PushedMany> {
@@ -231,7 +243,9 @@ export async function pushMany(
     // One call at a time keeps the order of the jobs; the next portion is read meanwhile.
     await call;
     if (failed) return;
-    call = sendPortion(transport, jobs, first, total, options, fail).catch(fail);
+    call = pusher
+      .call(jobs, (written) => sendPortion(pusher.transport, written, first, total, options, fail))
+      .catch(fail);
   };
   for await (const job of source) {
     if (failed) break;
@@ -249,7 +263,7 @@ export async function pushMany(
 
 async function sendPortion(
   transport: Transport,
-  jobs: WrittenJob[],
+  jobs: readonly WrittenJob[],
   first: number,
   total: PushedMany,
   options: PushManyOptions,
@@ -258,6 +272,7 @@ async function sendPortion(
   let left = jobs.map((job, n) => [job, first + n] as const);
   const backoff = new Backoff();
   const until = now() + transport.retryFor;
+  let refused: TenureError | undefined;
   while (left.length > 0) {
     const answers = await pushLines(
       transport,
@@ -275,10 +290,15 @@ async function sendPortion(
       } else {
         answer.index = entry[1];
         if (options.onRefused) options.onRefused(answer);
-        else fail(answer);
+        else {
+          refused ??= answer;
+          fail(answer);
+        }
       }
     }
     left = again;
     if (left.length > 0) await sleep(backoff.pause(), options.signal);
   }
+  // For the instrumentation.
+  if (refused) throw refused;
 }

@@ -2,8 +2,9 @@ import { readFileSync, statSync } from "node:fs";
 import { type Address, DEFAULT_PORT, readAddresses, readStore, type StoreAddress } from "./addresses.js";
 import type { Duration } from "./durations.js";
 import { WrongOption } from "./errors.js";
+import type { Instrumentation } from "./instrumentation.js";
 import { type Logger, SILENT, TO_STDERR, unfailing } from "./log.js";
-import { as, readOptions, shape } from "./options.js";
+import { as, readOptions, shape, wrong } from "./options.js";
 import { shown } from "./text.js";
 
 /** The token: text, or a function that returns it, asked at the first call, each minute, and after a 401. */
@@ -40,6 +41,8 @@ export interface ClientOptions {
   owner?: string;
   /** Takes log lines; `false` takes none. Default: warnings and errors on stderr. */
   logger?: Logger | false;
+  /** Surrounds pushes and runs, as `otel()` of `tenure/otel` does for traces. Default none. */
+  instrumentation?: Instrumentation;
 }
 
 const SHAPE = shape({
@@ -57,6 +60,8 @@ const SHAPE = shape({
   retryFor: as.ms,
   owner: as.text,
   logger: as.any,
+  instrumentation: (value, name) =>
+    typeof value === "object" && value !== null ? value : wrong(name, `must be an object, not ${shown(value)}`),
 });
 
 /** The part of the settings that can be sent to another thread, which then calls the same servers. */
@@ -79,6 +84,7 @@ export interface Settings extends Plain {
   readonly retryFor: number;
   readonly owner: string | undefined;
   readonly logger: Logger;
+  readonly instrumentation: Instrumentation | undefined;
 }
 
 /** The address for messages, without user and password. */
@@ -113,6 +119,7 @@ export function readSettings(options: ClientOptions | undefined): Settings {
     owner: read["owner"] as string | undefined,
     retryFor: (read["retry_for"] as number | undefined) ?? 60_000,
     logger: read["logger"] === false ? SILENT : unfailing((read["logger"] as Logger | undefined) ?? TO_STDERR),
+    instrumentation: read["instrumentation"] as Instrumentation | undefined,
   };
 }
 

@@ -20,7 +20,6 @@ import { as, readOptions, type Shape, shape } from "./options.js";
 import { type PushedMany, type Pusher, type PushManyOptions, pushMany } from "./pushing.js";
 import type { StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
-import type { Transport } from "./transport.js";
 import { schemaOption, validate } from "./validation.js";
 
 /** How jobs of a batch task are collected. */
@@ -85,7 +84,6 @@ export class Task<In, R> implements Pushable<In> {
   readonly handler: Handler<never, unknown> | BatchHandler<never, unknown>;
   /** @internal */
   readonly batch: { readonly max: number; readonly wait: number } | undefined;
-  #transport: Transport;
   #pusher: Pusher;
   #schema: StandardSchema | undefined;
   #result: StandardSchema | undefined;
@@ -93,7 +91,7 @@ export class Task<In, R> implements Pushable<In> {
   #defaults: Partial<NewJob>;
 
   /** @internal */
-  constructor(transport: Transport, pusher: Pusher, name: string, options: object, handler: Task<In, R>["handler"]) {
+  constructor(pusher: Pusher, name: string, options: object, handler: Task<In, R>["handler"]) {
     if (typeof name !== "string" || name === "")
       throw new WrongOption("wrong_option", `the name of a task must be text, not ${shown(name)}`);
     if (typeof handler !== "function") {
@@ -105,7 +103,6 @@ export class Task<In, R> implements Pushable<In> {
     this.name = name;
     this.queue = (queue as string | undefined) ?? name;
     this.handler = handler;
-    this.#transport = transport;
     this.#pusher = pusher;
     this.#schema = schema as StandardSchema | undefined;
     this.#result = result as StandardSchema | undefined;
@@ -195,7 +192,7 @@ export class Task<In, R> implements Pushable<In> {
     const written = async function* (task: Task<In, R>): AsyncGenerator<WrittenJob> {
       for await (const payload of payloads) yield await task.#written(payload, shared);
     };
-    return await pushMany(this.#transport, written(this), {
+    return await pushMany(this.#pusher, written(this), {
       ...(signal && { signal }),
       ...(onRefused && { onRefused }),
     });
@@ -205,7 +202,7 @@ export class Task<In, R> implements Pushable<In> {
   job(id: string, pushed?: { duplicate: boolean; replaced: boolean }): Job<R> {
     const schema = this.#result;
     const read = schema && ((result: unknown) => validate(schema, result, "result", this.name) as Promise<R>);
-    return new Job<R>(this.#transport, id, pushed, read);
+    return new Job<R>(this.#pusher.transport, id, pushed, read);
   }
 
   /** Reads the payload of a run. @internal */

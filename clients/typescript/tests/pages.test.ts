@@ -56,11 +56,16 @@ function run(program: string, cwd: string, env: Record<string, string>, expected
   });
 }
 
-for (const page of ["docs/guides/typescript.md", "docs/coming-from/bullmq.md"]) {
+const PAGES: Record<string, string[]> = {
+  "docs/guides/typescript.md": [],
+  "docs/coming-from/bullmq.md": [],
+  "docs/guides/traces.md": ["@opentelemetry/api", "@opentelemetry/sdk-trace-node"],
+};
+for (const [page, packages] of Object.entries(PAGES)) {
   test(`the programs of ${page} compile, run and write what it says`, async () => {
     const all = blocks(page);
     const project = mkdtempSync(join(folder, "project-"));
-    install(project, ["tenure", "zod", "typescript", "@types/node"]);
+    install(project, ["tenure", "zod", "typescript", "@types/node", ...packages]);
     writeFileSync(join(project, "package.json"), '{ "type": "module" }');
     writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: OPTIONS, include: ["*.ts"] }));
     const programs = all.flatMap((block, n): [Block, string][] => {

@@ -57,10 +57,10 @@ export function matches(expected: string, output: string): boolean {
 /** Links this package and what the check has installed into a project, as `npm install` would. */
 export function install(project: string, names: readonly string[]): void {
   const modules = join(project, "node_modules");
-  mkdirSync(join(modules, "@types"), { recursive: true });
-  mkdirSync(join(modules, ".bin"));
+  mkdirSync(join(modules, ".bin"), { recursive: true });
   for (const name of names) {
     const from = name === "tenure" ? process.cwd() : join(process.cwd(), "node_modules", name);
+    mkdirSync(dirname(join(modules, name)), { recursive: true });
     symlinkSync(from, join(modules, name));
   }
   symlinkSync("../typescript/bin/tsc", join(modules, ".bin/tsc"));

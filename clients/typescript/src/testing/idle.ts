@@ -3,9 +3,11 @@ import { now } from "../clock.js";
 import { TenureError } from "../errors.js";
 import type { Job as JobRecord, Lease as LeaseRecord, Queue, Settled } from "../generated.js";
 import { newId, workerId } from "../ids.js";
+import { instrumentRun } from "../instrumentation.js";
 import { workerFields } from "../leasing.js";
 import { as, readOptions, shape } from "../options.js";
 import { Outcome } from "../outcomes.js";
+import type { Settings } from "../settings.js";
 import type { BatchHandler, Handler, Task } from "../task.js";
 import { part, type Transport } from "../transport.js";
 import { type AnyTask, judge, judgeError, noHandler, Run } from "../worker/run.js";
@@ -51,7 +53,7 @@ export async function runUntilIdle(
   options?: IdleOptions,
 ): Promise<Ran[]> {
   const { advance = false, throws = true, limit = 1000 } = readOptions(options, SHAPE, "runUntilIdle") as IdleOptions;
-  const { transport } = client.parts;
+  const { transport, settings } = client.parts;
   const handlers = new Handlers(tasks);
   const clock = new TestClock(transport);
   const worker = workerFields(workerId());
@@ -67,6 +69,7 @@ export async function runUntilIdle(
     for (const lease of answer.leases) {
       const { ran, error } = await runOne(
         transport,
+        settings,
         handlers.find(lease.job?.queue ?? "", lease.job?.kind ?? ""),
         lease,
       );
@@ -98,6 +101,7 @@ async function waits(transport: Transport, queues: string[]): Promise<boolean> {
 
 async function runOne(
   transport: Transport,
+  settings: Settings,
   task: AnyTask | undefined,
   lease: LeaseRecord,
 ): Promise<{ ran: Ran; error: unknown }> {
@@ -108,25 +112,31 @@ async function runOne(
   run.began = now();
   let error: unknown;
   let result: unknown;
-  let written: Written | null;
-  try {
-    if (!task) {
-      written = noHandler(run);
-      error = new Error(written.error);
-    } else {
+  const handle = async (): Promise<Written | null> => {
+    try {
+      if (!task) {
+        const written = noHandler(run);
+        error = new Error(written.error);
+        return written;
+      }
       const payload = await task.read(run.job.payload);
       result = task.batch
         ? (await (task.handler as BatchHandler<unknown, unknown>)([{ payload, ctx: run.ctx }]))[0]
         : await (task.handler as Handler<unknown, unknown>)(payload, run.ctx);
       if (result instanceof Error) throw result;
-      written = await judge(task, run, result);
+      const written = await judge(task, run, result);
       if (written?.outcome === "failed") error = new Error(written.error);
+      return written;
+    } catch (raised) {
+      if (!(raised instanceof Outcome)) error = raised;
+      return judgeError(run, raised);
     }
-  } catch (raised) {
-    written = judgeError(run, raised);
-    if (!(raised instanceof Outcome)) error = raised;
-  }
-  const settle = written as Written;
+  };
+  const settle = await new Promise<Written>((resolve) => {
+    const start = () => void handle().then((written) => resolve(written as Written));
+    instrumentRun(settings.instrumentation, run, start, settings.logger);
+  });
+  run.onEnd?.({ outcome: settle.outcome, error: run.error });
   const item = itemOf(
     run.id,
     progress === undefined ? settle : { ...settle, rest: `${settle.rest},"progress":${progress}` },

@@ -3,6 +3,8 @@ import type { BatchHandler, BatchItem } from "../task.js";
 import { type AnyTask, judge, judgeError, type Run } from "./run.js";
 import { finalFailure, type Written } from "./written.js";
 
+/** Starts a run within the instrumentation of the client. */
+export type Start = (run: Run, start: () => void) => void;
 /** Takes in the end of a run. */
 export type Finish = (run: Run, written: Written | null) => void;
 
@@ -11,17 +13,19 @@ export class Batches {
   #task: AnyTask;
   #max: number;
   #wait: number;
+  #start: Start;
   #finish: Finish;
   #collected: { run: Run; payload: unknown }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #ends = false;
 
-  constructor(task: AnyTask, concurrency: number, finish: Finish) {
+  constructor(task: AnyTask, concurrency: number, start: Start, finish: Finish) {
     const batch = task.batch as NonNullable<AnyTask["batch"]>;
     this.#task = task;
     // A worker never has more jobs at once than its concurrency.
     this.#max = Math.min(batch.max, concurrency);
     this.#wait = batch.wait;
+    this.#start = start;
     this.#finish = finish;
   }
 
@@ -31,7 +35,7 @@ export class Batches {
     try {
       payload = await this.#task.read(run.job.payload);
     } catch (error) {
-      this.#finish(run, judgeError(run, error));
+      this.#start(run, () => this.#finish(run, judgeError(run, error)));
       return;
     }
     this.#collected.push({ run, payload });
@@ -49,17 +53,24 @@ export class Batches {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#collected.length > 0) void this.#run(this.#collected.splice(0));
+    if (this.#collected.length > 0) this.#run(this.#collected.splice(0));
   }
 
-  async #run(collected: { run: Run; payload: unknown }[]): Promise<void> {
+  #run(collected: { run: Run; payload: unknown }[]): void {
     // A run that was stopped while it waited is not begun.
     const begun = collected.filter(({ run, payload: _ }) => {
       if (run.stopping === undefined) return true;
       this.#finish(run, judgeError(run, new Error("stopped before it began")));
       return false;
     });
-    if (begun.length === 0) return;
+    const [first, ...others] = begun;
+    if (first === undefined) return;
+    // The handler can start within one run only. The others begin before it.
+    for (const { run } of others) this.#start(run, () => {});
+    this.#start(first.run, () => void this.#handle(begun));
+  }
+
+  async #handle(begun: { run: Run; payload: unknown }[]): Promise<void> {
     // What a batch throws may hold the secrets of any of its jobs.
     const together = begun.flatMap(({ run }) => run.ctx.resources);
     for (const { run } of begun) run.ctx.together = together;

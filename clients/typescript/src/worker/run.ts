@@ -5,6 +5,7 @@ import { describe } from "../failures.js";
 import type { Job as JobRecord, Lease as LeaseRecord } from "../generated.js";
 import type { HeldLease } from "../heartbeats/heartbeats.js";
 import type { StopReason } from "../heartbeats/holdings.js";
+import type { RunEnd } from "../instrumentation.js";
 import { Cancelled, Draining, LeaseLost, Outcome, type Stopped, TimedOut } from "../outcomes.js";
 import type { Handler, Task } from "../task.js";
 import type { Transport } from "../transport.js";
@@ -25,6 +26,10 @@ export class Run {
   stopping: Stopping | undefined;
   stoppedAt = 0;
   ended = false;
+  /** What its handler, or a schema, threw. */
+  error: unknown;
+  /** Set by the instrumentation, which waits for the end. */
+  onEnd?: (end: RunEnd) => void;
   /** Absent where nothing extends the lease: in `runUntilIdle` of `tenure/testing`. */
   held: HeldLease | undefined;
 
@@ -87,6 +92,7 @@ export async function judge(task: AnyTask, run: Run, value: unknown): Promise<Wr
 
 /** How a run ended whose handler, or schema, threw. */
 export function judgeError(run: Run, error: unknown): Written | null {
+  run.error = error;
   if (run.stopping === "lost") return null;
   if (run.stopping !== undefined && !(error instanceof Outcome)) {
     // A handler that is told to stop throws the reason of its signal, or an error that follows from it.

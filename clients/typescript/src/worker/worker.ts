@@ -4,15 +4,16 @@ import { durationText } from "../durations.js";
 import { WrongOption } from "../errors.js";
 import { describe } from "../failures.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
+import { type Instrumentation, instrumentRun } from "../instrumentation.js";
 import { TTL_MS, ttlOption } from "../leasing.js";
 import { type Logger, SILENT, TO_STDERR, unfailing } from "../log.js";
 import { as, readOptions, shape } from "../options.js";
 import { Task } from "../task.js";
 import { shown } from "../text.js";
 import type { Transport } from "../transport.js";
-import { Batches } from "./batches.js";
+import { Batches, type Finish, type Start } from "./batches.js";
 import { Exchange } from "./exchange.js";
-import { type AnyTask, noHandler, perform, type Run, type Stopping } from "./run.js";
+import { type AnyTask, perform, type Run, type Stopping } from "./run.js";
 import { endProcess, listen, onlyStuckLeft, type Stoppable, unlisten } from "./signals.js";
 import { failure, type Written } from "./written.js";
 
@@ -105,6 +106,7 @@ export class Worker implements AsyncDisposable {
   #handlers: Handlers;
   #exchange: Exchange;
   #logger: Logger;
+  #instrumentation: Instrumentation | undefined;
   #drain: number;
   #untilEmpty: boolean;
   #listens: boolean;
@@ -128,7 +130,13 @@ export class Worker implements AsyncDisposable {
   constructor(
     tasks: readonly AnyTask[],
     options: WorkerOptions & { ttl?: number; drain?: number },
-    parts: { transport: Transport; heartbeats: Heartbeats; id: string; logger: Logger },
+    parts: {
+      transport: Transport;
+      heartbeats: Heartbeats;
+      id: string;
+      logger: Logger;
+      instrumentation: Instrumentation | undefined;
+    },
     ready: (signal: AbortSignal) => Promise<void>,
   ) {
     this.#handlers = new Handlers(tasks);
@@ -139,6 +147,7 @@ export class Worker implements AsyncDisposable {
     }
     this.id = parts.id;
     this.#logger = options.logger === false ? SILENT : unfailing(options.logger ?? parts.logger);
+    this.#instrumentation = parts.instrumentation;
     this.#concurrency = options.concurrency ?? 10;
     this.#drain = options.drain ?? 25_000;
     this.#untilEmpty = options.untilEmpty ?? false;
@@ -154,9 +163,10 @@ export class Worker implements AsyncDisposable {
       untilEmpty: this.#untilEmpty,
       begin: (run) => this.#begin(run),
     });
+    const start: Start = (run, begin) => this.#start(run, begin);
+    const finish: Finish = (run, written) => this.#finish(run, written);
     for (const task of tasks) {
-      if (task.batch)
-        this.#batches.set(task, new Batches(task, this.#concurrency, (run, written) => this.#finish(run, written)));
+      if (task.batch) this.#batches.set(task, new Batches(task, this.#concurrency, start, finish));
     }
     parts.heartbeats.start();
     this.done = this.#live(queues, ready);
@@ -305,14 +315,16 @@ export class Worker implements AsyncDisposable {
       void batches.add(run);
       return;
     }
-    if (!task) {
-      this.#finish(run, noHandler(run));
-      return;
-    }
-    perform(task, run).then(
-      (written) => this.#finish(run, written),
-      (error) => this.#finish(run, failure(run.ctx.hide(`its outcome cannot be written: ${describe(error)}`))),
+    this.#start(run, () =>
+      perform(task, run).then(
+        (written) => this.#finish(run, written),
+        (error) => this.#finish(run, failure(run.ctx.hide(`its outcome cannot be written: ${describe(error)}`))),
+      ),
     );
+  }
+
+  #start(run: Run, start: () => void): void {
+    instrumentRun(this.#instrumentation, run, start, this.#logger);
   }
 
   #unbegun(stopping: Stopping): Written {
@@ -328,6 +340,7 @@ export class Worker implements AsyncDisposable {
     const settled = this.#toSettle(run, written);
     const took = now() - run.began;
     this.#exchange.finish(run, settled, took);
+    run.onEnd?.({ outcome: settled?.outcome ?? "lost", error: run.error });
     this.#log(run, settled, (took / 1000).toFixed(3));
     if (this.#runs.size === 0) this.#wake?.();
   }

@@ -28,6 +28,8 @@ const bad = t.task("bad", { retry: 1 }, () => {
 const failed = await bad.push(null);
 await runUntilIdle(t, [bad], { throws: false });
 assert.match((await failed.get()).error, /^RangeError: no such page\n {4}at .*runs\.mjs/);
+// An adapter names the package that it takes, and the rest of the package needs none.
+await assert.rejects(import("tenure/otel"), /@opentelemetry\/api/);
 t.close();
 await server.stop();
 console.log(`${process.argv[2]}: runs`);
