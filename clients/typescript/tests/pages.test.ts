@@ -59,6 +59,7 @@ function run(program: string, cwd: string, env: Record<string, string>, expected
 const PAGES: Record<string, string[]> = {
   "docs/guides/typescript.md": [],
   "docs/coming-from/bullmq.md": [],
+  "docs/guides/fastify.md": ["fastify"],
   "docs/guides/traces.md": ["@opentelemetry/api", "@opentelemetry/sdk-trace-node"],
 };
 for (const [page, packages] of Object.entries(PAGES)) {
@@ -81,7 +82,7 @@ for (const [page, packages] of Object.entries(PAGES)) {
     for (const [n, [{ file }, expected]] of programs.entries()) {
       // Programs that a page gives a name share what they store; each of the others begins with nothing.
       const namespace = file.startsWith("block-") ? `page-${n}` : "page";
-      const env = { TENURE_URL: server.url, TENURE_NAMESPACE: namespace, TENURE_LOG: "" };
+      const env = { TENURE_URL: server.url, TENURE_NAMESPACE: namespace, TENURE_LOG: "", PORT: "0" };
       await run(join(project, "built", file.replace(/ts$/, "js")), project, env, expected);
     }
     await server.kill();

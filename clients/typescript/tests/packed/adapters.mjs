@@ -1,0 +1,26 @@
+// The packed adapters beside the packages that they take.
+import assert from "node:assert/strict";
+import { trace } from "@opentelemetry/api";
+import Fastify from "fastify";
+import plugin from "tenure/fastify";
+import { otel } from "tenure/otel";
+import { startServer } from "tenure/testing";
+
+const server = await startServer({ clock: false });
+const spans = [];
+const tracer = { startSpan: (name) => trace.wrapSpanContext(spans.push(name)) };
+tracer.startActiveSpan = (name, _options, act) => act(tracer.startSpan(name));
+const t = server.client({ instrumentation: otel({ tracer }) });
+
+const task = t.task("t", {}, () => "done");
+const app = Fastify();
+app.register(plugin, { client: t, tasks: [task] });
+app.get("/", async () => await (await task.push(null)).result({ wait: "20s" }));
+app.get("/none", async () => await t.job("none").get());
+assert.equal((await app.inject("/")).body, "done");
+assert.equal((await app.inject("/none")).json().code, "job_not_found");
+assert.deepEqual(spans, ["tenure.push", "tenure.run"]);
+await app.close();
+
+await server.stop();
+console.log(`${process.argv[2]}: runs with its adapters`);
