@@ -42,7 +42,7 @@ await build({
 // Adapters open the same `index.js` as their users: an error of the package has one class.
 await build({
   ...options,
-  entryPoints: ["src/fastify.ts", "src/otel.ts"],
+  entryPoints: ["src/fastify.ts", "src/nest.ts", "src/otel.ts"],
   packages: "external",
   plugins: [
     {

@@ -17,6 +17,9 @@ const OPTIONS = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   rewriteRelativeImportExtensions: true,
+  // For Nest.
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
   outDir: "built",
 };
 
@@ -60,6 +63,7 @@ const PAGES: Record<string, string[]> = {
   "docs/guides/typescript.md": [],
   "docs/coming-from/bullmq.md": [],
   "docs/guides/fastify.md": ["fastify"],
+  "docs/guides/nest.md": ["@nestjs/common", "@nestjs/core"],
   "docs/guides/traces.md": ["@opentelemetry/api", "@opentelemetry/sdk-trace-node"],
 };
 for (const [page, packages] of Object.entries(PAGES)) {

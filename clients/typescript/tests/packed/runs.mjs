@@ -29,6 +29,7 @@ const failed = await bad.push(null);
 await runUntilIdle(t, [bad], { throws: false });
 assert.match((await failed.get()).error, /^RangeError: no such page\n {4}at .*runs\.mjs/);
 // An adapter names the package that it takes, and the rest of the package needs none.
+await assert.rejects(import("tenure/nest"), /@nestjs\/co/);
 await assert.rejects(import("tenure/otel"), /@opentelemetry\/api/);
 t.close();
 await server.stop();
