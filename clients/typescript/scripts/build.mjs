@@ -44,6 +44,8 @@ await build({
   ...options,
   entryPoints: ["src/fastify.ts", "src/nest.ts", "src/otel.ts"],
   packages: "external",
+  // Nest shows the names of modules.
+  keepNames: true,
   plugins: [
     {
       name: "core",

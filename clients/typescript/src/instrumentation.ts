@@ -33,8 +33,8 @@ export interface Instrumentation {
   push?(call: PushCall, send: (traceparent?: string) => Promise<unknown>): Promise<unknown>;
   /**
    * Surrounds a run. `handle` starts the handler, within the async context of its caller, and never rejects. A
-   * `traceparent` that it is given is stored with each job of `ctx.push` that has none. Runs of one batch begin in
-   * turn, and their handler starts within the first.
+   * `traceparent` that it is given is stored with each job of `ctx.push` that has none. In a batch each run is
+   * surrounded, and the handler starts within the first one.
    */
   run?(ctx: Context, handle: (traceparent?: string) => Promise<RunEnd>): Promise<unknown>;
 }

@@ -164,9 +164,9 @@ class Tasks {
   }
 }
 
-/** Runs the tasks of an app from its start to its end. */
+/** The worker of an app; any provider may inject it. */
 export class TenureWorker {
-  /** The worker; undefined before the app has started, and without tasks. Its `done` rejects if it was refused. */
+  /** Undefined before the app has started, and without tasks. Its `done` rejects if the server refused it. */
   worker: Worker | undefined;
   readonly #tasks: Tasks;
   readonly #options: TenureModuleOptions;
@@ -178,7 +178,7 @@ export class TenureWorker {
   }
 
   /** @internal */
-  onApplicationBootstrap(): void {
+  start(): void {
     const tasks = this.#tasks.all();
     const { worker } = this.#options;
     if (worker === false || tasks.length === 0) return;
@@ -186,13 +186,13 @@ export class TenureWorker {
   }
 
   /** @internal */
-  async onModuleDestroy(): Promise<void> {
+  async stop(): Promise<void> {
     // Its error is in the log, and must not keep the app from closing.
     await this.worker?.stop().catch(() => {});
   }
 
   /** @internal */
-  onApplicationShutdown(): void {
+  close(): void {
     const { tenure } = this.#tasks;
     if (tenure !== this.#options.client) tenure.close();
   }
@@ -229,8 +229,13 @@ Module({
       useFactory: (...parts: ConstructorParameters<typeof Tasks>) => new Tasks(...parts),
       inject: [Tenure, DiscoveryService, MetadataScanner, ModuleRef],
     },
+    {
+      provide: TenureWorker,
+      useFactory: (tasks: Tasks, options: TenureModuleOptions) => new TenureWorker(tasks, options),
+      inject: [Tasks, MODULE_OPTIONS_TOKEN],
+    },
   ],
-  exports: [Tenure, Tasks, MODULE_OPTIONS_TOKEN],
+  exports: [Tenure, Tasks, TenureWorker],
 })(TenureCoreModule);
 
 class TenureFeatureModule {}
@@ -268,7 +273,7 @@ export class TenureModule {
 }
 Module({})(TenureModule);
 
-// The worker belongs to a module that is not global. Nest destroys global modules last, and the worker is to end before
+// The hooks belong to a module that is not global. Nest destroys global modules last, and the worker is to end before
 // the modules that its handlers use.
 function root(core: DynamicModule): DynamicModule {
   return {
@@ -276,11 +281,14 @@ function root(core: DynamicModule): DynamicModule {
     imports: [{ ...core, global: true }],
     providers: [
       {
-        provide: TenureWorker,
-        useFactory: (tasks: Tasks, options: TenureModuleOptions) => new TenureWorker(tasks, options),
-        inject: [Tasks, MODULE_OPTIONS_TOKEN],
+        provide: Symbol("tenure:hooks"),
+        useFactory: (worker: TenureWorker) => ({
+          onApplicationBootstrap: () => worker.start(),
+          onModuleDestroy: () => worker.stop(),
+          onApplicationShutdown: () => worker.close(),
+        }),
+        inject: [TenureWorker],
       },
     ],
-    exports: [TenureWorker],
   };
 }

@@ -82,6 +82,7 @@ class Archive {
 @Injectable()
 class Orders {
   constructor(
+    readonly worker: TenureWorker,
     @InjectTenure() readonly tenure: Tenure,
     readonly same: Tenure,
     @InjectTask("reports") readonly reports: Task<{ month: unknown }, string>,
@@ -99,7 +100,7 @@ test("a service pushes, and the method of a provider runs with what was injected
   const before = process.listenerCount("SIGTERM");
   const app = await start({ ...modules, tenure: { client: t, worker: { concurrency: 3 } } }, lines);
   assert.equal(process.listenerCount("SIGTERM"), before);
-  const { tenure, same, reports } = app.get(Orders);
+  const { tenure, same, reports, worker } = app.get(Orders);
   assert.deepEqual([tenure === t, same === t, app.get(getTaskToken("reports")) === reports], [true, true, true]);
   const job = await reports.push({ month: "12" });
   assert.equal(await within(job.result()), "report of 2030-12, attempt 1");
@@ -109,7 +110,7 @@ test("a service pushes, and the method of a provider runs with what was injected
   await assert.rejects(reports.push({ month: "x" }), { code: "schema_mismatch" });
   assert.ok(lines.has("info takes jobs of reports, archive, 3 at once"), lines.lines.join("\n"));
   await app.close();
-  await within(app.get(TenureWorker).worker?.done as Promise<void>);
+  await within(worker.worker?.done as Promise<void>);
   // A client that was given goes on.
   await (await t.lock("l")).release();
 });

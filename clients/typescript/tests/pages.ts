@@ -1,9 +1,9 @@
 // Pages of the documentation: their blocks, as files and as commands that a reader runs in one shell.
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { binary, endLater, folder } from "./servers.js";
+import { binary, endLater, folder, Server } from "./servers.js";
 import { until } from "./waiting.js";
 
 const FENCE = /^```(\w+)\n(.*?)^```$/gms;
@@ -55,7 +55,7 @@ export function matches(expected: string, output: string): boolean {
 }
 
 /** Links this package and what the check has installed into a project, as `npm install` would. */
-export function install(project: string, names: readonly string[]): void {
+function install(project: string, names: readonly string[]): void {
   const modules = join(project, "node_modules");
   mkdirSync(join(modules, ".bin"), { recursive: true });
   for (const name of names) {
@@ -162,4 +162,71 @@ export class PageShell {
   close(): void {
     if (this.#bash.pid !== undefined && this.#bash.exitCode === null) process.kill(-this.#bash.pid, "SIGKILL");
   }
+}
+
+const RUN_ENDS_MS = 40_000;
+const OPTIONS = {
+  target: "es2022",
+  lib: ["es2023", "esnext.disposable"],
+  module: "nodenext",
+  types: ["node"],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  rewriteRelativeImportExtensions: true,
+  // For Nest.
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  outDir: "built",
+};
+
+/** Runs a program; one that does not end by itself gets SIGTERM when it has written what the page says. */
+function run(program: string, cwd: string, env: Record<string, string>, expected: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program], { cwd, env: { ...process.env, ...env } });
+    endLater(child);
+    let output = "";
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`${program} does not end; it wrote\n${output}and not\n${expected}`));
+    }, RUN_ENDS_MS);
+    const read = (text: Buffer) => {
+      output += text;
+      if (expected !== "" && matches(expected, output)) child.kill("SIGTERM");
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.once("close", (code) => {
+      clearTimeout(late);
+      const isRight = (code === 0 || (code === null && expected !== "")) && matches(expected, output);
+      if (isRight) resolve(output);
+      else reject(new Error(`exit code ${code} of ${program}; it wrote\n${output}and not\n${expected}`));
+    });
+  });
+}
+
+/** Compiles and runs all programs of a page, with these packages beside the usual ones. */
+export async function runPrograms(page: string, packages: readonly string[] = []): Promise<void> {
+  const all = blocks(page);
+  const project = mkdtempSync(join(folder, "project-"));
+  install(project, ["tenure", "zod", "typescript", "@types/node", ...packages]);
+  writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions: OPTIONS, include: ["*.ts"] }));
+  const programs = all.flatMap((block, n): [Block, string][] => {
+    const after = all[n + 1];
+    return block.kind === "ts" && !block.code.startsWith("// BullMQ")
+      ? [[block, after?.kind === "text" ? after.code : ""]]
+      : [];
+  });
+  for (const [{ file, code }] of programs) writeFileSync(join(project, file), code);
+  const compiled = spawnSync("node_modules/.bin/tsc", { cwd: project, encoding: "utf8" });
+  assert.equal(compiled.status, 0, compiled.stdout);
+  const server = await Server.start("memory:");
+  for (const [n, [{ file }, expected]] of programs.entries()) {
+    // Programs that a page gives a name share what they store; each of the others begins with nothing.
+    const namespace = file.startsWith("block-") ? `page-${n}` : "page";
+    const env = { TENURE_URL: server.url, TENURE_NAMESPACE: namespace, TENURE_LOG: "", PORT: "0" };
+    await run(join(project, "built", file.replace(/ts$/, "js")), project, env, expected);
+  }
+  await server.kill();
 }

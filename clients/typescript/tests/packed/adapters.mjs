@@ -36,6 +36,7 @@ class AppModule {}
 Module({ imports: [TenureModule.forRoot({ client: t })], providers: [Provider] })(AppModule);
 const nest = await NestFactory.createApplicationContext(AppModule, { logger: false });
 assert.equal(await (await t.push("n")).result({ wait: "20s" }), "an instance");
+assert.equal(TenureModule.forRoot().module.name, "TenureModule");
 await nest.close();
 await nest.get(TenureWorker).worker.done;
 
