@@ -11,7 +11,14 @@ import {
   Module,
   SetMetadata,
 } from "@nestjs/common";
-import { ContextIdFactory, DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from "@nestjs/core";
+import {
+  ContextIdFactory,
+  DiscoveryModule,
+  DiscoveryService,
+  MetadataScanner,
+  ModuleRef,
+  ModulesContainer,
+} from "@nestjs/core";
 import {
   type BatchItem,
   type BatchOptions,
@@ -273,8 +280,6 @@ export class TenureModule {
 }
 Module({})(TenureModule);
 
-// The hooks belong to a module that is not global. Nest destroys global modules last, and the worker is to end before
-// the modules that its handlers use.
 function root(core: DynamicModule): DynamicModule {
   return {
     module: TenureModule,
@@ -282,12 +287,17 @@ function root(core: DynamicModule): DynamicModule {
     providers: [
       {
         provide: Symbol("tenure:hooks"),
-        useFactory: (worker: TenureWorker) => ({
-          onApplicationBootstrap: () => worker.start(),
-          onModuleDestroy: () => worker.stop(),
-          onApplicationShutdown: () => worker.close(),
-        }),
-        inject: [TenureWorker],
+        useFactory: (worker: TenureWorker, modules: ModulesContainer) => {
+          // Nest ends modules by their distance from the root, the nearest first, and starts them the other way round.
+          // The worker ends before all that its handlers may use.
+          for (const each of modules.values()) if (each.metatype === TenureModule) each.distance = 0;
+          return {
+            onApplicationBootstrap: () => worker.start(),
+            onModuleDestroy: () => worker.stop(),
+            onApplicationShutdown: () => worker.close(),
+          };
+        },
+        inject: [TenureWorker, ModulesContainer],
       },
     ],
   };

@@ -139,15 +139,14 @@ test("the end of an app drains its worker, and closes the client that it made", 
   await assert.rejects(tenure.lock("l"), /the client is closed/);
 });
 
-test("SIGTERM ends an app after the drain, and before the modules that its handlers use", async () => {
+test("the worker starts after all that its handlers use, and at SIGTERM it ends before that", async () => {
   const t = server.client();
   const program = new Program("nest", { TENURE_URL: server.url, TENURE_NAMESPACE: t.namespace });
-  await program.noted("started");
   const job = await t.push("reports", "May");
   await program.noted("begins");
   program.process.kill("SIGTERM");
   assert.equal(await program.ended(), "SIGTERM");
-  assert.deepEqual(program.notes(), [["started"], ["begins", "May"], ["ends", "true"], ["closed"]]);
+  assert.deepEqual(program.notes(), [["begins", "May", "true"], ["ends", "true"], ["closed"], ["closed"]]);
   assert.equal(await job.result({ wait: 0 }), true);
 });
 
