@@ -204,15 +204,18 @@ impl FileInside {
         self.has_segment.notify_all();
     }
 
-    /// Writes an entry; waits for the next segment if the entry needs it.
+    /// Writes an entry; waits for the next segment if the entry needs it. Returns true if no other write waits for a
+    /// sync: the syncing thread may sleep then.
     fn write<'s>(
         &'s self,
         mut state: MutexGuard<'s, FileState>,
         entry: &JournalEntry,
-    ) -> MutexGuard<'s, FileState> {
+    ) -> (MutexGuard<'s, FileState>, bool) {
+        let mut is_first = false;
         while state.broken.is_none() && !state.is_closed {
             match state.segments.append(entry) {
                 Ok(()) => {
+                    is_first = state.unsynced_since.is_none();
                     state.unsynced_since.get_or_insert_with(Instant::now);
                     break;
                 }
@@ -225,18 +228,18 @@ impl FileInside {
                 }
             }
         }
-        state
+        (state, is_first)
     }
 
     /// Writes an append. Returns its answer if it waits for nothing.
     fn append(&self, append: &Append, hears: Hears) -> Option<(Hears, Appended)> {
         let mut state = self.lock();
-        let (end, was_synced) = (state.segments.end(), state.unsynced_since.is_none());
+        let (end, mut wakes) = (state.segments.end(), false);
         let Position { number, .. } = append.end();
         match append {
             Append::Entry { entry, .. } if entry.position() == end => {}
             Append::Entry { entry, .. } if entry.follows(end).is_ok() => {
-                state = self.write(state, entry);
+                (state, wakes) = self.write(state, entry);
             }
             Append::Entry { .. } => return Some((hears, Appended::At(end.number))),
             Append::Nothing(wanted) if wanted.number > end.number => {
@@ -257,8 +260,6 @@ impl FileInside {
             SyncWhen::BeforeAnswer => number <= state.segments.durable(),
             SyncWhen::Every(_) => true,
         };
-        // The syncing thread sleeps while there is nothing to sync.
-        let wakes = was_synced && state.unsynced_since.is_some();
         let answered = if is_done {
             Some((hears, Appended::Done))
         } else {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -22,6 +23,20 @@ struct Here {
     /// The last entry that was synced.
     synced: Arc<AtomicU64>,
     end: Position,
+}
+
+/// A gate that a thread of the journal waits at.
+struct Gate(Receiver<()>);
+
+impl Gate {
+    fn new() -> (Sender<()>, Gate) {
+        let (opens, gate) = channel();
+        (opens, Gate(gate))
+    }
+
+    fn pass(&self) {
+        self.0.recv_timeout(PATIENCE).expect("the gate is opened");
+    }
 }
 
 fn begun(path: &Path, end: Position, sync: SyncWhen) -> (FileJournal, Arc<AtomicU64>) {
@@ -176,4 +191,41 @@ fn a_journal_without_room_breaks_after_all_entries_that_fit() {
     fs::rename(&away, here.path()).unwrap();
     let there = here.left(Position::default());
     assert_eq!(there.len() as u64, here.end.number - 1);
+}
+
+/// The syncing thread ends a sync and sleeps while an append that was begun before waits for a segment.
+#[test]
+fn an_append_that_waited_for_a_segment_is_synced() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    let (path, away) = (here.path(), here.dir.path().join("away"));
+    let (syncs_on, sync_gate) = Gate::new();
+    let (first_is_there, first) = channel::<Reply>();
+    let options = FileJournalOptions {
+        sync: SyncWhen::BeforeAnswer,
+        segment_max: SEGMENT,
+        on_synced: Box::new(move |number| {
+            if number == 1 {
+                sync_gate.pass();
+            }
+        }),
+        // It is called while the last append waits.
+        make_room: Box::new({
+            let (path, away) = (path.clone(), away.clone());
+            move || {
+                syncs_on.send(()).unwrap();
+                let first = first.recv_timeout(PATIENCE).unwrap();
+                assert_eq!(first.wait(PATIENCE), Some(Appended::Done));
+                fs::rename(&away, &path).is_ok()
+            }
+        }),
+    };
+    here.journal.close();
+    here.journal = FileJournal::begin(&path, here.end, options).unwrap();
+    fs::rename(&path, &away).unwrap();
+    let before = here.begin(10);
+    first_is_there.send(here.begin(20_000)).unwrap();
+    assert_eq!(here.append(50_000), Some(Appended::Done));
+    assert_eq!(before.wait(PATIENCE), Some(Appended::Done));
+    // The thread that makes segments ends before the folder goes.
+    here.journal.close();
 }
