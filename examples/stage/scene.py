@@ -120,6 +120,10 @@ class Scene(contextlib.AbstractContextManager):
         """The Python of this example, with the packages of its `requirements.txt`."""
         return tools.python(self.example)
 
+    def node(self, program: str) -> list[str]:
+        """The command of a program in TypeScript of this example."""
+        return [tools.node(), str(tools.EXAMPLES / "built" / self.name / f"{program}.js")]
+
     def start(
         self,
         name: str,

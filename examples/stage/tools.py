@@ -1,7 +1,8 @@
-"""Where things are: this repository, the command, the Python of an example with its packages."""
+"""Where things are: this repository, the command, Python and Node with their packages."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+PACKAGE = ROOT / "clients" / "typescript"
 
 
 class CannotRun(Exception):
@@ -82,6 +84,49 @@ def python(example: Path) -> str:
         )
     mark.write_text(digest)
     return str(interpreter)
+
+
+@functools.cache
+def node() -> str:
+    """Node, for programs in TypeScript, which are compiled into `built`.
+
+    Their packages are those of `package.json`. All of it is made when it is missing or its sources
+    have changed.
+    """
+    found = shutil.which("node")
+    asked = [found, "-p", "process.versions.node"]
+    version = subprocess.run(asked, capture_output=True, text=True).stdout.strip() if found else "0"
+    if not shutil.which("npm") or [int(part) for part in version.split(".")] < [20, 19]:
+        raise CannotRun("--node needs Node 20.19 or newer with npm; install it: https://nodejs.org")
+    client = ROOT / "clients" / "typescript"
+    packages = [*(client / "src").rglob("*.ts"), client / "package-lock.json"]
+    packages += [EXAMPLES / "package.json", EXAMPLES / "package-lock.json"]
+    # As tsconfig.json has them.
+    programs = [*EXAMPLES.glob("*/*.ts"), *EXAMPLES.glob("*/service/*.ts")]
+    build = ["run", "build"]
+    install = [(client, ["ci"]), (client, build), (EXAMPLES, ["ci"])]
+    _make(EXAMPLES / "node_modules", packages, version, install)
+    programs += [*packages, EXAMPLES / "tsconfig.json"]
+    _make(EXAMPLES / "built", programs, version, [(EXAMPLES, build)])
+    return str(found)
+
+
+def _make(
+    folder: Path, sources: list[Path], version: str, steps: list[tuple[Path, list[str]]]
+) -> None:
+    """Run commands of npm, unless the folder was made of these sources before."""
+    digest = hashlib.sha256(version.encode())
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    mark = folder / "made"
+    if mark.exists() and mark.read_text() == digest.hexdigest():
+        return
+    for where, words in steps:
+        print(f"npm {' '.join(words)} in {where.relative_to(ROOT)}", flush=True)
+        command = ["npm", *words, "--silent", "--no-audit", "--no-fund"]
+        if subprocess.run(command, cwd=where, stdin=subprocess.DEVNULL).returncode != 0:
+            raise CannotRun("npm failed (see above); it takes the network")
+    mark.write_text(digest.hexdigest())
 
 
 def free_port() -> int:

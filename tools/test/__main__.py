@@ -28,8 +28,9 @@ shows a page of docs/guides/fastapi.md; axe-core finds in the dashboard what rea
 and hands cannot use, and takes npm; prometheus scrapes two servers, and its promtool reads the
 alerts; small-disk is a file system of a test's own, which takes root or user namespaces (unshare);
 python is the Python package and the examples, which take venv, pip and PyPI; node is the worker of
-docs/guides/http.md and those of two examples, which take Node 18; typescript is the TypeScript
-package, which takes Node 20.19 and npm; postgres is the database of the example account-pool.
+docs/guides/http.md, which takes Node 18; typescript is the TypeScript package and, with --long,
+those commands of the examples that use it, which take Node 20.19 and npm; postgres is the database
+of the example account-pool.
 
 Where Redis, Node or Chromium is missing, it is installed if that needs no password (Debian's
 redis-tools, which starts no service, nodejs and chromium). What else is missing is installed into

@@ -168,6 +168,7 @@ class Plan:
         if "python" not in self.without:
             self.install_python()
             words = ["examples/check", "--install", "--without", ",".join(self.without)]
+            words += ["--all"] if self.long else []
             self.step("install the packages of the examples", *words)
 
     def install_python(self) -> bool:

@@ -35,9 +35,8 @@ def _after(seconds: float) -> Callable[[], bool]:
 
 
 def _knows_its_loss(line: str) -> bool:
-    # The collector in Python knows it by itself, that in JavaScript when it gives the lease back.
-    by_itself = "was lost before its block ended, and is not given back"
-    return by_itself in line or "was over before it was given back: lease_lost" in line
+    # The package for Python says it, and the collector in TypeScript.
+    return "was lost before its" in line
 
 
 class Crew:
@@ -61,8 +60,8 @@ class Crew:
     def _collector(self) -> Part:
         """Takes one account after the other."""
         name = self._name("collector")
-        python, node = [self._python, "collector.py"], ["node", "collector.mjs"]
-        program = node if self._scene.args.node else python
+        python = [self._python, "collector.py"]
+        program = self._scene.node("collector") if self._scene.args.node else python
         return self._scene.start(name, [*program, "--site", self._site, "--name", name], show=False)
 
     def shell(self, need: str = "pool:accounts", times: int = 1) -> Part:
