@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import sqlite3
-import subprocess
 import sys
 import time
 import urllib.request
 from typing import Any, Callable, Optional
 
-from stage import CannotRun, Part, Scene
+from stage import Part, Scene
 
 from .diary import Diary, Messages, Reminder, reminder
 from .verdict import Downtime
@@ -45,7 +43,7 @@ class Acts:
         self._notifiers: dict[str, Part] = {}
         python = scene.python()
         if scene.args.node:
-            self._notifier = [node(), "service/notifier.mjs"]
+            self._notifier = scene.node("service/notifier")
         else:
             worker = ["-m", "tenure", "worker", "service.notifier:app", "--ttl", "2s"]
             self._notifier = [python, *worker]
@@ -275,12 +273,3 @@ class Acts:
             found = json.load(answer)
         faults = "; ".join(map(str, found["faults"]))
         self.scene.check(found["ok"], "the audit of Tenure finds no fault", faults)
-
-
-def node() -> str:
-    """Find Node, 18 or newer."""
-    found = shutil.which("node") or shutil.which("nodejs")
-    script = "process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)"
-    if found is None or subprocess.run([found, "-e", script]).returncode != 0:
-        raise CannotRun("Node 18 or newer is missing; install it: apt-get install nodejs")
-    return found
