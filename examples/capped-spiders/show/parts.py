@@ -99,8 +99,9 @@ class Parts:
     def push(self, articles: list) -> None:
         """Let users ask for articles, all at once, while as many spiders run as may."""
         before = len(self.witness.seen()["read"])
-        command = [self.python, "push_articles.py", self.way, self.witness.site, *articles]
-        users = self.scene.start("users", command)
+        python = [self.python, "push_articles.py"]
+        program = self.scene.node("push_articles") if self.scene.args.node else python
+        users = self.scene.start("users", [*program, self.way, self.witness.site, *articles])
         answered = users.wait(PATIENCE_S) == 0
         # Nothing has ended meanwhile: a push that waits for its turn would not be answered.
         self.scene.check(
