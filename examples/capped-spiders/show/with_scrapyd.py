@@ -95,6 +95,8 @@ def act(parts: Parts) -> None:
         " ".join(f"article-{each}" for each in lost),
     )
 
+    # One that was still on its way to its end would be read while the users push.
+    parts.until(lambda: BY_HAND[0] not in witness.alive(), "the spider by hand ends")
     by_hand(parts, scrapyd, BY_HAND[1])
     parts.wait_alive(4, "the second spider by hand runs")
     parts.push(LATER)
