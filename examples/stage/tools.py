@@ -13,7 +13,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-PACKAGE = ROOT / "clients" / "typescript"
 
 
 class CannotRun(Exception):
@@ -88,10 +87,10 @@ def python(example: Path) -> str:
 
 @functools.cache
 def node() -> str:
-    """Node, for programs in TypeScript, which are compiled into `built`.
+    """Node, for the programs in TypeScript, which are compiled into `built`.
 
-    Their packages are those of `package.json`. All of it is made when it is missing or its sources
-    have changed.
+    Their packages are those of `package.json`, with the package of this repository. All of it is
+    made when it is missing or its sources have changed.
     """
     found = shutil.which("node")
     asked = [found, "-p", "process.versions.node"]

@@ -35,7 +35,7 @@ def _after(seconds: float) -> Callable[[], bool]:
 
 
 def _knows_its_loss(line: str) -> bool:
-    # The package for Python says it, and the collector in TypeScript.
+    # A line of the package for Python, or of the collector in TypeScript.
     return "was lost before its" in line
 
 
