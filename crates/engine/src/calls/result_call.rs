@@ -51,11 +51,6 @@ pub(crate) async fn result(
     // A caller that names the progress it has seen gets newer progress at once.
     let mut until = if seen.is_some() { Later::Until(Moment::ZERO) } else { Later::For(wait) };
     loop {
-        // A draining engine keeps nobody waiting.
-        let draining = shared.draining.load(Ordering::Acquire);
-        if draining {
-            until = Later::Until(Moment::ZERO);
-        }
         let stands = ask(shared, namespace, &job, row, until, seen.is_some()).await?;
         let ResultStands { stands: JobStands { seq, stands }, over, until: asked_until } = stands;
         // Taken before the row is read: the look a second from here finds a report that comes after this one.
@@ -63,6 +58,7 @@ pub(crate) async fn result(
         let view = show::job(shared, namespace, seq, stands).await?;
         let view = ResultView::from(view.ok_or_else(|| forgotten(&job))?);
         let has_news = seen.is_some_and(|seen| seen.is_behind(view.progress_id));
+        let draining = shared.draining.load(Ordering::Acquire);
         let over = if seen.is_some() { draining || now >= end } else { over };
         if over || has_news || view.state.is_finished() {
             return Ok(Box::new(view));
@@ -80,10 +76,8 @@ pub(crate) async fn flow(
     namespace: &Namespace,
     GetFlow { flow, wait }: GetFlow,
 ) -> Result<Box<FlowView>, CallError> {
-    let draining = shared.draining.load(Ordering::Acquire);
-    let until = if draining { Later::Until(Moment::ZERO) } else { Later::For(wait) };
     let taker = shared.next_taker();
-    let wait = FlowWait { flow: flow.clone(), taker, until };
+    let wait = FlowWait { flow: flow.clone(), taker, until: Later::For(wait) };
     let receiver = shared.send(namespace, Ask::WaitForFlow(Box::new(wait)))?;
     let mut waiting = AwaitingCaller { shared, namespace, taker, answered: false };
     let answer = receiver.await;

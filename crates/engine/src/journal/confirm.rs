@@ -121,6 +121,8 @@ impl Confirming {
                 Outcome::Lost(lost) => {
                     let all = inside.end_all();
                     drop(inside);
+                    // The thread that retries may wait for the last of them.
+                    self.changed.notify_all();
                     return stop(shared, lost.into(), all);
                 }
             }
@@ -133,6 +135,7 @@ impl Confirming {
     /// Stops the engine for another reason: the outcome of the appends on their way is unknown.
     pub(crate) fn stop(&self, shared: &Shared, fatal: Fatal) {
         let all = self.lock().end_all();
+        self.changed.notify_all();
         stop(shared, fatal, all);
     }
 }

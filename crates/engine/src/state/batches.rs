@@ -33,7 +33,7 @@ impl StateThread {
             self.closed.push_back(batch);
         }
         if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
-            self.hand_on();
+            self.hand_one_on();
         }
     }
 
@@ -60,22 +60,27 @@ impl StateThread {
         self.closed.is_empty() && self.batch.is_empty()
     }
 
-    /// Hands the batch on, if there is room for it.
+    /// Hands all batches on, as long as there is room: if one is left, the state is woken when there is room.
     pub(super) fn hand_on(&mut self) {
+        while self.hand_one_on() {}
+    }
+
+    /// Hands the next batch on, if there is room for it; true if it did.
+    fn hand_one_on(&mut self) -> bool {
         if let Some(why) = self.overlay.failure() {
             // A step could not read the disk, so its decision may be wrong.
             self.shared.stop_for(Fatal::Disk(why));
         }
         if self.shared.fatal().is_some() {
             self.refuse(Vec::new());
-            return;
+            return false;
         }
         if self.is_handed_on() || !self.may_wait().is_zero() {
-            return;
+            return false;
         }
         let shared = self.shared.clone();
         if !shared.hand_off.has_room() || !shared.confirming.has_room() {
-            return;
+            return false;
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
         // Once per batch, even if the disk has no room for it now.
@@ -86,12 +91,14 @@ impl StateThread {
         }
         // There is nothing to write, or nothing is written any more.
         if batch.changes.is_empty() || batch.entry.is_none() {
-            return;
+            return true;
         }
         if let Err(batch) = self.shared.hand_off.put(batch) {
             // Only this thread puts batches, so there still is room; but if not, nothing is lost.
             self.closed.push_front(*batch);
+            return false;
         }
+        true
     }
 
     /// Refuses all waiting calls: none of their changes was written.

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
+use tenure_core::lease::Later;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, Lease, Push, PushAnswer, Request, Settle};
@@ -134,15 +135,26 @@ impl StateThread {
         }
     }
 
+    /// The end of a wait. A draining engine keeps nobody waiting; it is asked here, because a drain ends only the waits
+    /// that have begun.
+    fn unless_draining(&self, until: Later) -> Later {
+        if self.shared.draining.load(Ordering::Acquire) {
+            Later::Until(Moment::ZERO)
+        } else {
+            until
+        }
+    }
+
     /// Waits for a result: the call is answered when its row can be read.
     pub(super) fn wait_for_result(
         &mut self,
         namespace: Namespace,
-        wait: ResultWait,
+        mut wait: ResultWait,
         reply: Option<Reply>,
     ) {
         // The caller has gone.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        wait.until = self.unless_draining(wait.until);
         let taker = wait.taker;
         match self.apply(&namespace, Command::WaitForResult(Box::new(wait))) {
             Ok(Done::Result(ResultOutcome::Waits { seq, until })) => {
@@ -163,10 +175,11 @@ impl StateThread {
     pub(super) fn wait_for_flow(
         &mut self,
         namespace: Namespace,
-        wait: FlowWait,
+        mut wait: FlowWait,
         reply: Option<Reply>,
     ) {
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        wait.until = self.unless_draining(wait.until);
         let (taker, flow) = (wait.taker, wait.flow.clone());
         match self.apply(&namespace, Command::WaitForFlow(Box::new(wait))) {
             Ok(Done::Flow(FlowOutcome::Waits)) => {

@@ -224,7 +224,10 @@ impl FileInside {
                     state.no_segment = None;
                     self.wants_segment.notify_one();
                     state = self.has_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
-                    state.broken = state.no_segment.take();
+                    // A sync may have failed meanwhile, which no new segment mends.
+                    if let Some(why) = state.no_segment.take() {
+                        state.broken.get_or_insert(why);
+                    }
                 }
             }
         }
@@ -276,7 +279,12 @@ impl FileInside {
     /// Syncs the written entries until the journal is closed.
     fn sync_all(&self, on_synced: &mut dyn FnMut(u64)) {
         let mut state = self.lock();
+        let mut has_failed = false;
         loop {
+            if has_failed {
+                // A later sync would not cover what this one has lost.
+                state.unsynced_since = None;
+            }
             let waits = match (self.sync, state.unsynced_since) {
                 (_, None) if state.is_closed => return,
                 (_, None) => None,
@@ -294,8 +302,9 @@ impl FileInside {
                     state.unsynced_since = None;
                     drop(state);
                     let synced = files.iter().try_for_each(|file| file.sync());
-                    if synced.is_ok() {
-                        on_synced(number);
+                    match &synced {
+                        Ok(()) => on_synced(number),
+                        Err(_) => has_failed = true,
                     }
                     state = self.synced(number, synced);
                 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -227,5 +227,42 @@ fn an_append_that_waited_for_a_segment_is_synced() {
     assert_eq!(here.append(50_000), Some(Appended::Done));
     assert_eq!(before.wait(PATIENCE), Some(Appended::Done));
     // The thread that makes segments ends before the folder goes.
+    here.journal.close();
+}
+
+/// The sync fails while an append waits for a segment, which comes afterwards.
+#[cfg(unix)]
+#[test]
+fn a_failed_sync_is_not_forgotten_by_an_append_that_waited() {
+    let mut here = Here::new(SyncWhen::Every(Duration::from_secs(1)));
+    let (path, away) = (here.path(), here.dir.path().join("away"));
+    let inside: Arc<OnceLock<Arc<FileInside>>> = Arc::default();
+    let options = FileJournalOptions {
+        sync: SyncWhen::Every(Duration::from_secs(1)),
+        segment_max: SEGMENT,
+        on_synced: Box::new(|_| {}),
+        // It is called while the last append waits.
+        make_room: Box::new({
+            let (path, away, inside) = (path.clone(), away.clone(), inside.clone());
+            move || {
+                for file in fs::read_dir(&away).unwrap() {
+                    fs::remove_file(file.unwrap().path()).unwrap();
+                }
+                let began = Instant::now();
+                while inside.get().unwrap().lock().broken.is_none() {
+                    assert!(began.elapsed() < PATIENCE, "the sync does not fail");
+                    std::thread::yield_now();
+                }
+                fs::rename(&away, &path).is_ok()
+            }
+        }),
+    };
+    here.journal.close();
+    here.journal = FileJournal::begin(&path, here.end, options).unwrap();
+    assert!(inside.set(here.journal.inside.clone()).is_ok());
+    fs::rename(&path, &away).unwrap();
+    assert_eq!(here.append(20_000), Some(Appended::Done));
+    let Some(Appended::Broken(why)) = here.append(50_000) else { panic!("it was answered") };
+    assert!(why.contains("was removed"), "{why}");
     here.journal.close();
 }

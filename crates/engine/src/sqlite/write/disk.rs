@@ -85,6 +85,8 @@ pub(crate) fn run(
     if let Some(fatal) = moved.filter(|_| !crashed) {
         shared.stop_for(fatal);
     }
+    // A reader may wait for a batch that was announced, and never put because its append was lost.
+    shared.hand_off.end();
     DiskEnded { conn, is_clean: !crashed && shared.fatal().is_none() }
 }
 

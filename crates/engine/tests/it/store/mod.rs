@@ -3,6 +3,7 @@
 mod blanks;
 mod calls;
 mod clock;
+mod closing;
 mod crashes;
 mod deposed;
 mod disk;
