@@ -10,8 +10,19 @@ const server = await Server.start();
 const envOf = (t: { namespace: string }, more: Record<string, string> = {}) => ({
   TENURE_URL: server.url,
   TENURE_NAMESPACE: t.namespace,
+  TENURE_LOG: "INFO",
   ...more,
 });
+
+/** Sends SIGTERM, and waits until the worker drains: two signals that wait for a busy process are one. */
+async function terminate(worker: Program): Promise<void> {
+  worker.process.kill("SIGTERM");
+  await until(
+    () => worker.log.includes("drains: 1 jobs still run"),
+    10_000,
+    () => worker.log,
+  );
+}
 
 test("the job of a worker that is killed is given to another", async () => {
   const t = server.client();
@@ -51,8 +62,7 @@ test("SIGTERM drains: what runs ends, and nothing else begins", async () => {
   const job = await t.push("waits", null, { kind: "waits" });
   const worker = new Program("worker", envOf(t));
   await worker.noted("begin");
-  worker.process.kill("SIGTERM");
-  await until(async () => (await t.stats()).jobs["running"] === 1);
+  await terminate(worker);
   const later = await t.push("waits", null, { kind: "waits" });
   await sleep(300);
   writeFileSync(`${worker.journal}.go`, "");
@@ -67,7 +77,7 @@ test("a second SIGTERM stops what runs, and gives it back", async () => {
   const job = await t.push("listens", null, { kind: "listens" });
   const worker = new Program("worker", envOf(t));
   await worker.noted("begin");
-  worker.process.kill("SIGTERM");
+  await terminate(worker);
   await sleep(300);
   assert.equal(worker.notes("stopped").length, 0);
   worker.process.kill("SIGTERM");
@@ -82,8 +92,7 @@ test("a handler that ignores its signal is given back at a second SIGTERM, and i
   const job = await t.push("waits", null, { kind: "waits" });
   const worker = new Program("worker", envOf(t));
   await worker.noted("begin");
-  worker.process.kill("SIGTERM");
-  await sleep(100);
+  await terminate(worker);
   worker.process.kill("SIGTERM");
   assert.equal(await worker.ended(10_000), 1);
   assert.match(

@@ -37,11 +37,15 @@ test("callers of a lock get it one after the other, across slices of their wait"
   const t = server.client();
   const order: number[] = [];
   const first = await t.lock("l", { ttl: "3s" });
-  const waiting = [1, 2, 3].map(async (n) => {
-    await sleep(n * 50);
+  const wait = async (n: number) => {
     await using _lock = await t.lock("l", { ttl: "3s" });
     order.push(n);
-  });
+  };
+  const waiting: Promise<void>[] = [];
+  for (const n of [1, 2, 3]) {
+    waiting.push(wait(n));
+    await until(async () => (await t.limits.get("lock:l")).waiting === n);
+  }
   await sleep(800);
   await first.release();
   await within(Promise.all(waiting));

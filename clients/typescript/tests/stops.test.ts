@@ -107,11 +107,14 @@ test("a stop lets runs end, and then aborts their signals with Draining", async 
 
 test("a stop waits for a run that ends by itself, and takes no other job", async () => {
   const t = server.client();
-  const go = gate();
-  const task = t.task("t", {}, async () => await go.promise.then(() => "done"));
+  const [begun, go] = [gate(), gate()];
+  const task = t.task("t", {}, async () => {
+    begun.open();
+    return await go.promise.then(() => "done");
+  });
   const job = await task.push(null);
   const worker = t.work([task], { signals: false, concurrency: 5 });
-  await until(async () => (await job.get()).state === "running");
+  await within(begun.promise);
   const stopped = worker.stop();
   const later = await task.push(null);
   setTimeout(() => go.open(), 300);
@@ -123,11 +126,14 @@ test("a stop waits for a run that ends by itself, and takes no other job", async
 test("a handler that ignores its signal keeps its lease until it ends", async () => {
   const t = server.client();
   const logger = new Lines();
-  const go = gate();
-  const task = t.task("t", {}, () => go.promise.then(() => "late"));
+  const [begun, go] = [gate(), gate()];
+  const task = t.task("t", {}, () => {
+    begun.open();
+    return go.promise.then(() => "late");
+  });
   const job = await task.push(null);
   const worker = t.work([task], { signals: false, drain: 0, ttl: "1s", logger });
-  await until(async () => (await job.get()).state === "running");
+  await within(begun.promise);
   const stopped = worker.stop();
   await until(() =>
     logger.has(`1 handler does not stop at ctx.signal (${job.id}); the worker keeps their leases and ends after them`),
