@@ -175,9 +175,12 @@ export class HttpSender implements Sender {
     });
   }
 
+  // Not `agent.destroy`, which breaks off the calls under way, too: the answer of one may be a grant.
   close(): void {
-    this.#plain.destroy();
-    this.#tls.destroy();
+    for (const agent of [this.#plain, this.#tls]) {
+      agent.maxFreeSockets = 0;
+      for (const idle of Object.values(agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker as Thread } from "node:worker_threads";
@@ -105,6 +106,21 @@ test("a closed client takes no jobs and no locks, and what runs keeps its lease 
   go.open();
   await assert.rejects(within(worker.done), /the client is closed/);
   assert.equal(await within(witness.job(job.id).result()), "done");
+});
+
+test("a grant that is on its way when its client is closed is given back", async () => {
+  const t = server.client();
+  const witness = server.client({ namespace: t.namespace });
+  const worker = t.work([t.task("t", {}, () => "done")], { signals: false });
+  await until(async () => (await all(witness.workers())).length === 1);
+  // Another process pushes while this one is blocked: the grant waits in the socket, unread.
+  const push = `await fetch("${server.url}/v1/jobs", { method: "POST", body: '{"queue":"t","kind":"t","id":"a"}',
+    headers: { "content-type": "application/json", "tenure-namespace": "${t.namespace}" } })`;
+  execFileSync(process.execPath, ["--input-type=module", "-e", push]);
+  t.close();
+  await assert.rejects(within(worker.done), /the client is closed/);
+  const { state, lost } = await witness.job("a").get();
+  assert.deepEqual([state, lost], ["ready", 0]);
 });
 
 test("a heartbeat thread that failed is replaced, and no lease is lost", async (context) => {

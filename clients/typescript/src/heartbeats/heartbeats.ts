@@ -110,8 +110,15 @@ export class Heartbeats {
    * @throws `WrongOption` if the client is closed: nobody would extend a lease.
    */
   start(): void {
-    if (this.#closed) throw new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
+    const { fault } = this;
+    if (fault) throw fault;
     this.#run();
+  }
+
+  /** Why nothing can be held any more: the client is closed. Otherwise undefined. */
+  get fault(): WrongOption | undefined {
+    if (!this.#closed) return undefined;
+    return new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
   }
 
   #run(): void {

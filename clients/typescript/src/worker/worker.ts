@@ -105,6 +105,7 @@ export class Worker implements AsyncDisposable {
   readonly done: Promise<void>;
   #handlers: Handlers;
   #exchange: Exchange;
+  #heartbeats: Heartbeats;
   #logger: Logger;
   #instrumentation: Instrumentation | undefined;
   #drain: number;
@@ -148,6 +149,7 @@ export class Worker implements AsyncDisposable {
     this.id = parts.id;
     this.#logger = options.logger === false ? SILENT : unfailing(options.logger ?? parts.logger);
     this.#instrumentation = parts.instrumentation;
+    this.#heartbeats = parts.heartbeats;
     this.#concurrency = options.concurrency ?? 10;
     this.#drain = options.drain ?? 25_000;
     this.#untilEmpty = options.untilEmpty ?? false;
@@ -214,6 +216,7 @@ export class Worker implements AsyncDisposable {
   }
 
   #isDone(): boolean {
+    this.#exchange.fault ??= this.#heartbeats.fault;
     if (this.#exchange.fault) return true;
     return this.#untilEmpty && this.#exchange.foundNothing && this.#exchange.idle;
   }
