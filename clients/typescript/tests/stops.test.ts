@@ -80,14 +80,14 @@ test("a server that hangs loses the lease in time", async () => {
   const t = own.client();
   const { task, begun, reason } = listening(t);
   await task.push(null);
-  const worker = t.work([task], { signals: false, ttl: "2s" });
+  const worker = t.work([task], { signals: false, ttl: "4s" });
   await within(begun);
   const paused = performance.now();
   own.pause();
   assert.ok((await within(reason)) instanceof LeaseLost);
   // 0.8 ttl after the last answered extend was sent, which was at most 0.2 ttl before.
   const took = performance.now() - paused;
-  assert.ok(took > 1000 && took < 1900, `${took}`);
+  assert.ok(took > 2200 && took < 3900, `${took}`);
   own.goOn();
   await worker.stop();
 });
@@ -132,13 +132,13 @@ test("a handler that ignores its signal keeps its lease until it ends", async ()
     return go.promise.then(() => "late");
   });
   const job = await task.push(null);
-  const worker = t.work([task], { signals: false, drain: 0, ttl: "1s", logger });
+  const worker = t.work([task], { signals: false, drain: 0, ttl: "3s", logger });
   await within(begun.promise);
   const stopped = worker.stop();
   await until(() =>
     logger.has(`1 handler does not stop at ctx.signal (${job.id}); the worker keeps their leases and ends after them`),
   );
-  await sleep(1500);
+  await sleep(4000);
   assert.equal((await job.get()).state, "running");
   go.open();
   await within(stopped);

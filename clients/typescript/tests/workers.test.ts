@@ -95,13 +95,13 @@ test("a closed client takes no jobs and no locks, and what runs keeps its lease 
     return go.promise.then(() => "done");
   });
   const job = await task.push(null);
-  const worker = t.work([task], { signals: false, ttl: "1s" });
+  const worker = t.work([task], { signals: false, ttl: "3s" });
   // The server calls a job "running" before its grant is read here, and a grant that is read after the close is given back.
   await within(begun.promise);
   t.close();
   await assert.rejects(t.lock("l"), /^WrongOption: the client is closed; it takes no jobs and no locks/);
   assert.throws(() => t.work([task]), /the client is closed/);
-  await sleep(2000);
+  await sleep(4000);
   assert.equal((await witness.job(job.id).get()).attempt, 1);
   go.open();
   await assert.rejects(within(worker.done), /the client is closed/);
