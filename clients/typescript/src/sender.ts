@@ -179,7 +179,7 @@ export class HttpSender implements Sender {
   close(): void {
     for (const agent of [this.#plain, this.#tls]) {
       agent.maxFreeSockets = 0;
-      for (const idle of Object.values(agent.freeSockets)) for (const socket of idle ?? []) socket.destroy();
+      for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
     }
   }
 }
