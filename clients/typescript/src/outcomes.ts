@@ -39,6 +39,7 @@ export class Final extends Outcome {
     super(message, cause(options?.cause));
   }
 
+  /** @internal */
   fields(): OutcomeFields {
     return { outcome: "failed", final: true };
   }
@@ -56,6 +57,7 @@ export class Snooze extends Outcome {
     this.#when = until === undefined ? { for: text } : { until: text };
   }
 
+  /** @internal */
   fields(): OutcomeFields {
     return { outcome: "snoozed", ...this.#when };
   }
@@ -67,6 +69,7 @@ export class Released extends Outcome {
     super(message);
   }
 
+  /** @internal */
   fields(): OutcomeFields {
     return { outcome: "released" };
   }
@@ -85,6 +88,7 @@ export class RetryIn extends Outcome {
     this.#wait = moved("RetryIn", () => durationText(wait));
   }
 
+  /** @internal */
   fields(): OutcomeFields {
     return { outcome: "failed", retry_in: this.#wait };
   }
