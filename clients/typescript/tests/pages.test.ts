@@ -15,6 +15,10 @@ test("docs/start/typescript.md can be followed literally", async () => {
   }
 });
 
+test("docs/start/typescript.zh-CN.md has the programs, commands and output of the English page", () => {
+  assert.deepEqual(blocks("docs/start/typescript.zh-CN.md"), blocks("docs/start/typescript.md"));
+});
+
 for (const page of ["docs/guides/typescript.md", "docs/coming-from/bullmq.md"]) {
   test(`the programs of ${page} compile, run and write what it says`, () => runPrograms(page));
 }
