@@ -169,7 +169,10 @@ export class HttpSender implements Sender {
             }),
           );
         });
-        answer.on("close", () => fail(new ConnectionLost("the answer broke off", { sent: true })));
+        answer.on("close", () => {
+          // It comes after each answer; an error that nobody sees costs as much as the rest of the call.
+          if (!over) fail(new ConnectionLost("the answer broke off", { sent: true }));
+        });
       });
       sending.end(body);
     });
