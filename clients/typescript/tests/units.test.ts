@@ -4,6 +4,7 @@ import { readAddresses, readStore } from "../dist/addresses.js";
 import { readServers } from "../dist/discovery.js";
 import { durationText, milliseconds, momentText } from "../dist/durations.js";
 import { type Hold, Holdings } from "../dist/heartbeats/holdings.js";
+import { Records } from "../dist/heartbeats/records.js";
 import { FREE, LOST, RUNNING, SETTLING, Words } from "../dist/heartbeats/words.js";
 import { encode } from "../dist/json.js";
 import { needsJson } from "../dist/needs.js";
@@ -159,6 +160,41 @@ test("a word of an earlier use changes nothing of the next", () => {
   assert.deepEqual(words.read(0), { generation: second, stopAt: 2000, state: RUNNING });
   assert.ok(words.prolong(0, second, 1500));
   assert.equal(words.read(0).stopAt, 2000);
+});
+
+test("a thread takes in the leases of shared memory that are held, and no torn record", () => {
+  const [words, records] = [Words.of(4), Records.of(4)];
+  const holdings = new Holdings(words);
+  const record = { lease: "l", name: 'lock "a\nb"', ttl: 1000, deadline: 10_500.25, deadlineAt: undefined };
+  for (const slot of [0, 1, 2]) records.write(slot, { ...record, lease: `l${slot}` });
+  const generations = [0, 1].map((slot) => words.begin(slot, 10_800));
+  words.change(1, generations[1] as number, [RUNNING], FREE);
+  assert.deepEqual([holdings.adopt(records), holdings.adopt(records)], [true, false]);
+  assert.deepEqual(
+    holdings.due(10_200).map(({ lease, name, deadline, goodSince }) => [lease, name, deadline, goodSince]),
+    [["l0", 'lock "a\nb"', 10_500.25, 10_000]],
+  );
+  // The slot gets its next lease while its record is read.
+  words.begin(1, 20_800);
+  const read = records.read;
+  records.read = (slot) => {
+    const of = read.call(records, slot);
+    words.change(1, words.read(1).generation, [RUNNING], FREE);
+    words.begin(1, 30_800);
+    records.read = read;
+    return of;
+  };
+  assert.equal(holdings.adopt(records), false);
+  assert.equal(holdings.adopt(records), true);
+  // A name that is too long is cut, and its lease is whole.
+  records.write(3, { ...record, name: "é".repeat(300) });
+  const { lease, name } = records.read(3);
+  assert.ok(lease === "l" && name.startsWith("éé") && name.length < 300);
+  assert.equal(records.nextLook, 0);
+  records.nextLook = Number.POSITIVE_INFINITY;
+  assert.ok(records.nextLook > 1e15);
+  records.nextLook = Number.NEGATIVE_INFINITY;
+  assert.equal(records.nextLook, 0);
 });
 
 test("leases are extended each fifth of the ttl, all in one call", () => {

@@ -126,10 +126,10 @@ test("a grant that is on its way when its client is closed is given back", async
 test("a heartbeat thread that failed is replaced, and no lease is lost", async (context) => {
   const t = server.client();
   const threads = new Set<Thread>();
-  const post = Thread.prototype.postMessage;
-  context.mock.method(Thread.prototype, "postMessage", function (this: Thread, ...given: never[]) {
+  const unref = Thread.prototype.unref;
+  context.mock.method(Thread.prototype, "unref", function (this: Thread) {
     threads.add(this);
-    return Reflect.apply(post, this, given);
+    return Reflect.apply(unref, this, []);
   });
   const lock = await t.lock("l", { ttl: "2s" });
   await sleep(2200);

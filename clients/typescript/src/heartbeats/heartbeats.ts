@@ -7,6 +7,7 @@ import type { Settings } from "../settings.js";
 import type { Transport } from "../transport.js";
 import { EXTEND_AT, type Extended, type Hold, STOP_AT, type StopReason } from "./holdings.js";
 import type { FromThread, Start, ToThread } from "./messages.js";
+import { Records } from "./records.js";
 import { FREE, LOST, RUNNING, SETTLING, type State, Words } from "./words.js";
 
 /** The most leases that one process holds at once. */
@@ -92,10 +93,11 @@ export class Heartbeats {
   #transport: Transport;
   #logger: Logger;
   #words = Words.of(SLOTS);
+  /** Made with the thread. */
+  #records: Records | undefined;
   #free = Array.from({ length: SLOTS }, (_, n) => SLOTS - 1 - n);
   #held = new Map<number, HeldLease>();
   #thread: Worker | undefined;
-  #new: Hold[] = [];
   #closed = false;
 
   constructor(settings: Settings, transport: Transport, logger: Logger) {
@@ -123,11 +125,13 @@ export class Heartbeats {
 
   #run(): void {
     if (this.#thread) return;
+    this.#records ??= Records.of(SLOTS);
     const token = this.#settings.token.get();
     const { addresses, store, namespace, ca, cert, key, secret, fetch, token: source } = this.#settings;
     const start: Start = {
       settings: { addresses, store, namespace, ca, cert, key, secret },
       words: this.#words.buffer,
+      records: this.#records.buffer,
       slept: sleptTime(),
       token: typeof token === "string" ? token : undefined,
       tokenFile: source.file,
@@ -146,12 +150,12 @@ export class Heartbeats {
       this.#logger.error(
         `the heartbeat thread failed, and another one is started: ${fault}; a bundler must leave this package as it is`,
       );
-      // Until then no other one is started, whoever asks: what is held meanwhile is handed over below.
+      // Until then no other one is started, whoever asks. It takes in all that is held then.
       setTimeout(() => {
         this.#thread = undefined;
         if (this.#held.size === 0) return;
+        this.#tellLost();
         this.#run();
-        this.#post({ hold: JSON.stringify(this.#stillHeld()) });
       }, RESTART_MS).unref();
     });
     // After the listeners: a listener that is added later keeps the program from ending.
@@ -159,17 +163,12 @@ export class Heartbeats {
     if (typeof token === "object") void this.#sendToken(token);
   }
 
-  /** What a new thread extends: the words say until when the last one proved it. */
-  #stillHeld(): Hold[] {
-    const holds: Hold[] = [];
+  /** Tells of the losses of which the old thread may have told nobody. */
+  #tellLost(): void {
     for (const { hold, onStop } of [...this.#held.values()]) {
-      const { generation, state, stopAt } = this.#words.read(hold.slot);
-      if (generation !== hold.generation || state === FREE) continue;
-      // The old thread may have ended before it told.
-      if (state === LOST) onStop("lost");
-      else holds.push({ ...hold, goodSince: stopAt - STOP_AT * hold.ttl });
+      const { generation, state } = this.#words.read(hold.slot);
+      if (generation === hold.generation && state === LOST) onStop("lost");
     }
-    return holds;
   }
 
   /**
@@ -178,36 +177,38 @@ export class Heartbeats {
    */
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
     if (!this.#closed) this.#run();
-    const late = leases.filter((each) => now() - each.sent > EXTEND_AT * each.ttl);
+    const moment = now();
+    const late = leases.filter((each) => moment - each.sent > EXTEND_AT * each.ttl);
     // A grant that is read late is extended, and the answer read, before its work starts.
     const proved = late.length > 0 ? await this.#confirm(late) : undefined;
     const held = leases.map((each) => {
       const goodSince = late.includes(each) ? proved?.get(each.lease) : each.sent;
       return goodSince === undefined ? undefined : this.#begin(each, goodSince);
     });
-    // A handler may block from its first line: the thread must know the lease before.
-    this.#flush();
+    this.#announce(held);
     return held;
+  }
+
+  /** Lets the thread look in time: a handler may block from its first line. */
+  #announce(held: readonly (HeldLease | undefined)[]): void {
+    let due = Number.POSITIVE_INFINITY;
+    for (const each of held) {
+      if (each) due = Math.min(due, each.hold.goodSince + EXTEND_AT * each.hold.ttl, each.hold.deadline ?? due);
+    }
+    if (this.#records && due < this.#records.nextLook) this.#post({ look: true });
   }
 
   #begin(each: ToHold, goodSince: number): HeldLease | undefined {
     const slot = this.#closed ? undefined : this.#free.pop();
     if (slot === undefined) return undefined;
-    const { lease, name, ttl, deadline, grantedAt } = each;
-    const deadlineAt = deadline === null ? undefined : Date.parse(deadline);
-    const hold: Hold = {
-      slot,
-      generation: this.#words.begin(slot, goodSince + STOP_AT * ttl),
-      lease,
-      name,
-      ttl,
-      goodSince,
-      deadline: deadlineAt === undefined ? undefined : now() + deadlineAt - Date.parse(grantedAt),
-      deadlineAt,
-    };
-    const held = new HeldLease(this, this.#words, hold, each.onStop);
+    const { lease, name, ttl } = each;
+    const deadlineAt = each.deadline === null ? undefined : Date.parse(each.deadline);
+    const deadline = deadlineAt === undefined ? undefined : now() + deadlineAt - Date.parse(each.grantedAt);
+    const record = { lease, name, ttl, deadline, deadlineAt };
+    this.#records?.write(slot, record);
+    const generation = this.#words.begin(slot, goodSince + STOP_AT * ttl);
+    const held = new HeldLease(this, this.#words, { ...record, slot, generation, goodSince }, each.onStop);
     this.#held.set(slot, held);
-    this.#new.push(hold);
     return held;
   }
 
@@ -258,13 +259,6 @@ export class Heartbeats {
     const thread = this.#thread;
     this.#thread = undefined;
     void thread?.terminate();
-  }
-
-  #flush(): void {
-    if (this.#new.length === 0) return;
-    // Cloning a text costs a small part of what cloning as many objects does.
-    this.#post({ hold: JSON.stringify(this.#new) });
-    this.#new = [];
   }
 
   #post(message: ToThread): void {

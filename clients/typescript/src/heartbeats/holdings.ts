@@ -4,6 +4,7 @@
 // was *sent* (before the first: after the lease call was sent), and at its deadline. Then the same
 // can be granted to no other holder while the work goes on.
 
+import type { Records, SlotRecord } from "./records.js";
 import { FREE, LOST, RUNNING, SETTLING, type Words } from "./words.js";
 
 /** The part of the ttl after which a lease is extended. */
@@ -16,20 +17,12 @@ const PROGRESS_EVERY_MS = 900;
 /** Why work must stop. */
 export type StopReason = "lost" | "cancelled" | "timed_out";
 
-/** A lease that is to be held, as the main thread hands it over. */
-export interface Hold {
+/** A lease that is to be held. */
+export interface Hold extends SlotRecord {
   readonly slot: number;
   readonly generation: number;
-  readonly lease: string;
-  /** For messages: `job ID`, or `lock "NAME"`. */
-  readonly name: string;
-  readonly ttl: number;
   /** When the last call that proved the lease was sent. */
   readonly goodSince: number;
-  /** When the run must be over, by `now`. */
-  readonly deadline: number | undefined;
-  /** The same by the server's clock, in milliseconds since 1970. */
-  readonly deadlineAt: number | undefined;
 }
 
 /** One held lease. */
@@ -76,6 +69,23 @@ export class Holdings {
       cancelTold: false,
       timeoutTold: false,
     });
+  }
+
+  /** Takes in the leases that were begun since the last look; returns whether there are any. */
+  adopt(records: Records): boolean {
+    let found = false;
+    const { used } = records;
+    for (let slot = 0; slot < used; slot++) {
+      const { generation, stopAt, state } = this.#words.read(slot);
+      if (state === FREE || state === LOST || this.#held.get(slot)?.generation === generation) continue;
+      const record = records.read(slot);
+      const after = this.#words.read(slot);
+      // Otherwise its lease is over, and the record may be that of the next one.
+      if (after.generation !== generation || after.state === FREE) continue;
+      this.add({ ...record, slot, generation, goodSince: stopAt - STOP_AT * record.ttl });
+      found = true;
+    }
+    return found;
   }
 
   report(slot: number, generation: number, progress: string): void {

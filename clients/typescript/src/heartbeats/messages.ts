@@ -6,6 +6,7 @@ import type { StopReason } from "./holdings.js";
 export interface Start {
   readonly settings: Plain;
   readonly words: SharedArrayBuffer;
+  readonly records: SharedArrayBuffer;
   readonly slept: SharedArrayBuffer;
   readonly token: string | undefined;
   readonly tokenFile: string | undefined;
@@ -15,8 +16,8 @@ export interface Start {
 
 /** From the main thread to the heartbeat thread. */
 export type ToThread =
-  /** JSON of `Hold[]`. */
-  | { readonly hold: string }
+  /** A new lease needs something before the thread looks by itself. */
+  | { readonly look: true }
   | { readonly progress: string; readonly slot: number; readonly generation: number }
   | { readonly token: string | undefined }
   | { readonly heard: number; readonly generation: number }

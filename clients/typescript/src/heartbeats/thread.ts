@@ -8,8 +8,9 @@ import { ConnectionLost, HttpSender, type Incoming, type Outgoing, type Sender }
 import { TokenSource } from "../settings.js";
 import { oneLine } from "../text.js";
 import { Transport } from "../transport.js";
-import { type Extended, type Held, type Hold, Holdings, type Stop } from "./holdings.js";
+import { type Extended, type Held, Holdings, type Stop } from "./holdings.js";
 import type { FromThread, Start, ToThread } from "./messages.js";
+import { Records } from "./records.js";
 import { Words } from "./words.js";
 
 /** An extend that is not answered within this part of the ttl is sent again. */
@@ -19,6 +20,7 @@ const LONGEST_TRY_MS = 10_000;
 const BATCH = 1000;
 /** A timer does not count the time that the machine sleeps, so the clock is looked at this often. */
 const LOOK_MS = 500;
+const NEVER = Number.POSITIVE_INFINITY;
 /** A main thread that has not taken in a loss after this long is blocked. */
 const BLOCKED_MS = 1000;
 /** The call itself is refused, so the same call again would be. */
@@ -69,17 +71,19 @@ const transport = new Transport(
   SILENT,
   0,
 );
+const records = new Records(start.records);
 const holdings = new Holdings(new Words(start.words));
 /** Losses that the main thread has not taken in yet. */
 const untold = new Map<string, NodeJS.Timeout>();
 let timer: NodeJS.Timeout | undefined;
-let timerAt = Number.POSITIVE_INFINITY;
+let timerAt = NEVER;
 
+schedule();
 port.on("message", (message: ToThread) => {
-  if ("hold" in message) {
-    for (const hold of JSON.parse(message.hold) as Hold[]) holdings.add(hold);
+  if ("look" in message) {
     schedule();
   } else if ("progress" in message) {
+    holdings.adopt(records);
     holdings.report(message.slot, message.generation, message.progress);
     schedule();
   } else if ("heard" in message) {
@@ -104,23 +108,25 @@ port.on("message", (message: ToThread) => {
 });
 
 function schedule(): void {
-  const at = holdings.next();
-  if (at === undefined) {
-    clearTimeout(timer);
-    timerAt = Number.POSITIVE_INFINITY;
-    return;
-  }
   const moment = now();
-  const wake = Math.min(at, moment + LOOK_MS);
-  if (wake >= timerAt && timerAt > moment) return;
+  let wake: number;
+  do {
+    const at = holdings.next();
+    wake = at === undefined ? NEVER : Math.min(at, moment + LOOK_MS);
+    if (timerAt > moment) wake = Math.min(wake, timerAt);
+    records.nextLook = wake;
+    // A lease that was begun before this was written sent no message.
+  } while (holdings.adopt(records));
+  if (wake === timerAt) return;
   clearTimeout(timer);
   timerAt = wake;
-  timer = setTimeout(tick, Math.max(1, wake - moment));
+  if (wake < NEVER) timer = setTimeout(tick, Math.max(1, wake - moment));
 }
 
 function tick(): void {
-  timerAt = Number.POSITIVE_INFINITY;
+  timerAt = NEVER;
   lookForSleep();
+  holdings.adopt(records);
   const moment = now();
   holdings.sweep(moment);
   announce(holdings.overdue(moment));
