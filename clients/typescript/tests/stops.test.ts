@@ -147,10 +147,10 @@ test("a handler that ignores its signal keeps its lease until it ends", async ()
 
 test("a handler that blocks the event loop for longer than the ttl keeps its lease", async () => {
   const t = server.client();
-  const env = { TENURE_URL: server.url, TENURE_NAMESPACE: t.namespace, TTL: "2s" };
+  const env = { TENURE_URL: server.url, TENURE_NAMESPACE: t.namespace, TTL: "3s" };
   const first = new Program("worker", env);
   await first.noted("ready");
-  const job = await t.push("blocks", 6000, { kind: "blocks" });
+  const job = await t.push("blocks", 8000, { kind: "blocks" });
   await first.noted("begin");
   // A second worker would get the job, were its lease lost.
   const second = new Program("worker", env, first.journal);
