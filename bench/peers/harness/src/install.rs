@@ -50,11 +50,15 @@ impl Installed {
                     node_packages(folders, &node).map_err(|why| why.to_string())
                 });
                 done.clone()?;
+                if name == "tenure" {
+                    tenure_package(folders, &node)?;
+                }
+                let served_by = system.is_served.then(|| self.server(folders)).transpose()?;
                 let package = node.join("node_modules").join(name).join("package.json");
                 let package: Value = serde_json::from_slice(&fs::read(package)?)?;
                 let version = package["version"].as_str().unwrap_or("unknown").to_owned();
                 let command = vec!["node".into(), format!("{name}.mjs").into()];
-                let program = Program { command, folder: node, options, served_by: None };
+                let program = Program { command, folder: node, options, served_by };
                 Ok(Ready { program, version })
             }
             Got::Python { name, package } => {
@@ -125,6 +129,28 @@ fn node_packages(folders: &Folders, node: &Path) -> Result<(), Failed> {
     npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(node);
     quietly(npm, "npm install")?;
     fs::write(node.join("installed-lock.json"), lock)?;
+    Ok(())
+}
+
+/// Builds our package for Node in a copy, and links it. Each time: its version does not identify its content.
+fn tenure_package(folders: &Folders, node: &Path) -> Result<(), Failed> {
+    eprintln!("building the package of clients/typescript");
+    let ours = folders.home.join("../../clients/typescript");
+    let copy = folders.work.join("typescript");
+    let _ = fs::remove_dir_all(copy.join("src"));
+    fs::create_dir_all(&copy)?;
+    let parts = ["src", "scripts", "package.json", "package-lock.json", "tsconfig.json"];
+    let mut cp = Command::new("cp");
+    cp.arg("-r").args(parts.map(|part| ours.join(part))).arg(&copy);
+    quietly(cp, "cp")?;
+    for words in [&["ci", "--no-audit", "--no-fund", "--loglevel=error"][..], &["run", "build"]] {
+        let mut npm = Command::new("npm");
+        npm.args(words).current_dir(&copy);
+        quietly(npm, "npm")?;
+    }
+    let link = node.join("node_modules").join("tenure");
+    let _ = fs::remove_file(&link);
+    std::os::unix::fs::symlink(copy, link)?;
     Ok(())
 }
 

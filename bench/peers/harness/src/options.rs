@@ -13,9 +13,10 @@ Measures Tenure on Redis beside other queues on Redis, on this machine, each mea
 redis-server of its own that is started for it. Everything is installed into bench/peers/.work.
 
 needs: Linux; redis-server (or redis-check-rdb, which is the same program under another name) in
-       PATH, version 7 or later; cargo; for BullMQ and bee-queue node >= 20 and npm; for Celery,
-       RQ, dramatiq, arq and Tenure's Python worker python3 >= 3.9 with venv; a connection to
-       crates.io, the npm registry and PyPI the first time. What is not there is skipped, with the reason.
+       PATH, version 7 or later; cargo; for BullMQ, bee-queue and Tenure's Node worker node >= 20
+       and npm; for Celery, RQ, dramatiq, arq and Tenure's Python worker python3 >= 3.9 with venv; a
+       connection to crates.io, the npm registry and PyPI the first time. What is not there is skipped,
+       with the reason.
 
   --only NAME,…       only these systems (see --list)
   --workloads NAME,…  only these of: bulk, single, latency, delayed, keyed, three, blocked, lifecycle,

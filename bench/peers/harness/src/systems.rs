@@ -3,7 +3,7 @@
 /// The source of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Got {
-    /// A program on Node, with packages from npm.
+    /// A program on Node, with packages from npm; ours is built from this tree.
     Node {
         /// Its file in `node/`, without `.mjs`, and its package.
         name: &'static str,
@@ -103,6 +103,15 @@ pub const SYSTEMS: &[System] = &[
         way: "http",
         is_served: true,
         note: "A `tenure serve` owns the store in Redis; its processor time is apart, and not in the worker's.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-node",
+        title: "Tenure (Node) over HTTP",
+        got: Got::Node { name: "tenure" },
+        can: BASIC,
+        is_served: true,
+        note: "The TypeScript package; its server as for `tenure::Worker` over HTTP.",
         ..PLAIN
     },
     System {
