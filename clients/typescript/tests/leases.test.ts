@@ -11,9 +11,9 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
   const t = server.client();
   let fence = 0;
   {
-    await using lock = await t.lock("deploy", { ttl: "2s" });
+    await using lock = await t.lock("deploy", { ttl: "4s" });
     fence = lock.fence;
-    await sleep(3000);
+    await sleep(5000);
     assert.equal(lock.signal.aborted || lock.lost, false);
     await assert.rejects(t.lock("deploy", { wait: "100ms" }), (error: NotGranted) => {
       assert.ok(error instanceof NotGranted);
@@ -36,17 +36,20 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
 test("callers of a lock get it one after the other, across slices of their wait", async () => {
   const t = server.client();
   const order: number[] = [];
-  const first = await t.lock("l", { ttl: "3s" });
+  const first = await t.lock("l", { ttl: "12s" });
   const wait = async (n: number) => {
-    await using _lock = await t.lock("l", { ttl: "3s" });
+    await using _lock = await t.lock("l", { ttl: "12s" });
     order.push(n);
   };
+  const inLine = (count: number) => until(async () => (await t.limits.get("lock:l")).waiting === count);
   const waiting: Promise<void>[] = [];
   for (const n of [1, 2, 3]) {
     waiting.push(wait(n));
-    await until(async () => (await t.limits.get("lock:l")).waiting === n);
+    await inLine(n);
   }
-  await sleep(800);
+  // Each call waits for 2 s. By now all have made their second one, and nobody is between two calls for a while.
+  await sleep(2500);
+  await inLine(3);
   await first.release();
   await within(Promise.all(waiting));
   assert.deepEqual(order, [1, 2, 3]);

@@ -25,7 +25,7 @@ test("the programs of the README compile and run", async () => {
     execFileSync(process.execPath, [`readme-dist/block-${n}.js`], {
       env,
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 60_000,
       stdio: "pipe",
     });
   assert.equal(blocks.length, 4);

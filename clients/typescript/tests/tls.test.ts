@@ -91,8 +91,8 @@ test("servers of an authority of one's own, which ask for certificates", {
     logger: false,
   });
   after(() => text.close());
-  const lock = await text.lock("l", { ttl: "2s" });
-  await new Promise((resolve) => setTimeout(resolve, 3000));
+  const lock = await text.lock("l", { ttl: "4s" });
+  await new Promise((resolve) => setTimeout(resolve, 5000));
   assert.equal(lock.lost, false);
   await lock.release();
 
@@ -140,12 +140,12 @@ test("a fetch over node:https with an agent of the user's own works", {
   const { promise, open } = gate();
   const task = t.task("t", {}, async () => {
     // Its heartbeats go through the same fetch: the thread could not call this server.
-    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await new Promise((resolve) => setTimeout(resolve, 5000));
     open();
     return 1;
   });
   const job = await task.push(null);
-  const worker = t.work([task], { ttl: "2s", signals: false });
+  const worker = t.work([task], { ttl: "4s", signals: false });
   await within(promise);
   assert.equal(await within(job.result()), 1);
   await worker.stop();

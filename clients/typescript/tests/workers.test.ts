@@ -131,12 +131,12 @@ test("a heartbeat thread that failed is replaced, and no lease is lost", async (
     threads.add(this);
     return Reflect.apply(unref, this, []);
   });
-  const lock = await t.lock("l", { ttl: "2s" });
+  const lock = await t.lock("l", { ttl: "4s" });
   await sleep(2200);
   for (const each of threads) await each.terminate();
   await sleep(1000);
   assert.deepEqual([lock.lost, lock.signal.aborted, threads.size], [false, false, 2]);
-  await sleep(1500);
+  await sleep(4000);
   assert.equal(lock.lost, false);
   await lock.release();
 });
