@@ -40,6 +40,7 @@ const SECTIONS = {
     ["Flows"],
   ].flat(),
   Events: ["TenureEvent", "EventGap", "EventOptions"],
+  "Traces and reports of errors": ["Instrumentation", "PushCall", "RunEnd"],
   Errors: [
     ["TenureError", "ErrorFields", "ErrorCode", "ClientCode", "WrongOption", "NotJson", "SchemaMismatch"],
     ["SchemaIssue", "Invalid", "NotFound", "Conflict", "NotPermitted", "Busy", "Unreachable", "OutcomeUnknown"],
