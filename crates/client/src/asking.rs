@@ -14,8 +14,8 @@ use tenure_core::time::Span;
 use tenure_engine_api::{CallError, Fault};
 use tokio::time::Instant;
 
+use crate::backoff::Backoff;
 use crate::ids;
-use crate::repeat::Backoff;
 
 /// The longest wait that one lease call asks for: a sixth of the ttl. A token (a ttl of zero) is held
 /// by nobody and cannot be read too late, so that any slice serves.
@@ -27,6 +27,11 @@ pub fn slice(ttl: Span) -> Span {
 /// Whether a refusal is about the engine and not about the request: a later retry can succeed.
 pub fn is_engines(code: Code) -> bool {
     matches!(code, Code::Draining | Code::NotOwner | Code::StoreFull | Code::Overloaded)
+}
+
+/// The fault of an answer that does not fit its call.
+pub(crate) fn broken(what: &str) -> CallError {
+    CallError::Fault(Fault::Broken(what.to_owned()))
 }
 
 /// Whether a retry of the same call can have another answer.

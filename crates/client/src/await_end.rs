@@ -103,6 +103,25 @@ pub(crate) async fn wait_for<E: Ends>(
     }
 }
 
+impl Client {
+    /// Waits until a job is finished, or for at most `longest`, and returns how it ended: look at its `state` first,
+    /// since a job that is not finished in time is shown as it is. `None` waits without an end. A key means the job
+    /// that holds it now.
+    ///
+    /// Temporary failures are waited through: a server that restarts or drains, a store that is away for less than a
+    /// minute. Dropping the future ends the wait, and changes nothing about the job.
+    ///
+    /// # Errors
+    /// As [`Client::get_result`]; and if the engine never answered, or does not answer when the time is over.
+    pub async fn wait_for_result(
+        &self,
+        job: JobRef,
+        longest: Option<Duration>,
+    ) -> Result<ResultView, CallError> {
+        wait_for(self, job, longest).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,10 +15,10 @@ use tenure_engine_api::CallError;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::passes;
+use crate::backoff::Backoff;
 use crate::client::Client;
 use crate::ids;
 use crate::outcome::SettleOutcome;
-use crate::repeat::Backoff;
 
 /// Both calls are read for this long at most. An engine that does not answer within it keeps its grants until the ttl
 /// is over.

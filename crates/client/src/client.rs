@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::job::{JobView, NewJob, PushedJob, ResultView};
 use tenure_core::lease::{Explained, Later, Leased, SettleItem, SettledLease};
-use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, ScheduleId};
+use tenure_core::names::{JobId, JobRef, Namespace, ScheduleId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     CancelJob, Change, DeleteSchedule, ExplainJob, GetJob, GetResult, GetSchedule, Lease,
@@ -21,13 +21,11 @@ use tenure_core::time::Span;
 use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 use tracing::Instrument;
 
-use crate::await_end;
-use crate::connect::Opened;
+use crate::asking::broken;
 use crate::keeper::{Keeper, lock};
-use crate::lock::Lock;
+use crate::opened::Opened;
 use crate::repeat::Repeat;
 use crate::spans;
-use crate::worker::Worker;
 
 /// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
 ///
@@ -223,23 +221,6 @@ impl Client {
         self.run(GetResult { job, wait, seen: None }).await.map(|result| *result)
     }
 
-    /// Waits until a job is finished, or for at most `longest`, and returns how it ended: look at its `state` first,
-    /// since a job that is not finished in time is shown as it is. `None` waits without an end. A key means the job
-    /// that holds it now.
-    ///
-    /// Temporary failures are waited through: a server that restarts or drains, a store that is away for less than a
-    /// minute. Dropping the future ends the wait, and changes nothing about the job.
-    ///
-    /// # Errors
-    /// As [`Client::get_result`]; and if the engine never answered, or does not answer when the time is over.
-    pub async fn wait_for_result(
-        &self,
-        job: JobRef,
-        longest: Option<Duration>,
-    ) -> Result<ResultView, CallError> {
-        await_end::wait_for(self, job, longest).await
-    }
-
     /// Explains why a job waits.
     ///
     /// # Errors
@@ -256,7 +237,8 @@ impl Client {
         self.run(CancelJob { job }).await.map(|job| *job)
     }
 
-    /// Asks for leases once. The caller extends and settles them; [`Worker`] and [`Lock`] do that by themselves.
+    /// Asks for leases once. The caller extends and settles them; [`Worker`](crate::Worker) and
+    /// [`Lock`](crate::Lock) do that by themselves.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -419,39 +401,6 @@ impl Client {
         self.run(set).await
     }
 
-    /// The lock `lock:NAME`, to be acquired.
-    ///
-    /// ```
-    /// # tenure::testing::example(async |client| {
-    /// let guard = client.lock("deploy")?.acquire().await?;
-    /// println!("deploying with fence {}", guard.fence());
-    /// guard.release().await?;
-    /// # Ok(()) });
-    /// ```
-    ///
-    /// # Errors
-    /// A name that a limit cannot have.
-    pub fn lock(&self, name: &str) -> Result<Lock, Refusal> {
-        let limit = LimitName::parse(&format!("lock:{name}"))?;
-        Ok(Lock::new(self.clone(), vec![crate::lock::one(limit)]))
-    }
-
-    /// A worker for these queues, to be run: names, or [`Handlers::queues`](crate::Handlers::queues). An invalid name
-    /// is refused by its run.
-    ///
-    /// ```
-    /// # tenure::testing::example(async |client| {
-    /// client.push("mail").await?;
-    /// let worker = client.worker(["mail", "reports"]).concurrency(4).until_empty();
-    /// let worked = worker.run(async |job| println!("{}", job.id())).await?;
-    /// assert_eq!(worked.jobs, 1);
-    /// # Ok(()) });
-    /// ```
-    pub fn worker<Q: AsRef<str>>(&self, queues: impl IntoIterator<Item = Q>) -> Worker {
-        let queues = queues.into_iter().map(|queue| QueueName::parse(queue.as_ref())).collect();
-        Worker::of(self.clone(), queues)
-    }
-
     /// The heartbeats of all leases of this client and its clones; started at the first call.
     #[doc(hidden)]
     ///
@@ -498,8 +447,4 @@ impl From<Infallible> for NotAJob {
     fn from(never: Infallible) -> Self {
         match never {}
     }
-}
-
-pub(crate) fn broken(what: &str) -> CallError {
-    CallError::Fault(Fault::Broken(what.to_owned()))
 }

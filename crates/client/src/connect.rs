@@ -13,6 +13,7 @@ use tenure_core::secret::Secret;
 use tenure_engine_api::Engine;
 
 use crate::client::Client;
+use crate::opened::Opened;
 use crate::url::{StoreUrl, UrlError};
 
 /// A client to be opened, from [`Client::connect`]: add a token or a namespace if needed, then await it.
@@ -63,15 +64,6 @@ pub enum ConnectError {
     #[cfg(feature = "embedded")]
     #[error(transparent)]
     Folder(#[from] tenure_engine::OpenError),
-}
-
-/// A store that is closed at the end.
-#[derive(Clone)]
-pub(crate) enum Opened {
-    /// A server, or an engine of the caller.
-    Elsewhere,
-    #[cfg(feature = "embedded")]
-    Embedded(Arc<tenure_engine::Embedded>),
 }
 
 impl Client {
@@ -245,19 +237,4 @@ async fn embedded(location: tenure_engine::Location) -> Result<Engines, ConnectE
         Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     Ok((embedded.clone(), Opened::Embedded(embedded)))
-}
-
-impl Opened {
-    /// Closes it without blocking a task.
-    pub(crate) async fn close(&self) {
-        match self {
-            Opened::Elsewhere => {}
-            #[cfg(feature = "embedded")]
-            Opened::Embedded(embedded) => {
-                let embedded = embedded.clone();
-                // It returns nothing, and a panic in it has been reported.
-                let _ = tokio::task::spawn_blocking(move || embedded.close()).await;
-            }
-        }
-    }
 }

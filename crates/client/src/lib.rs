@@ -69,6 +69,7 @@ struct Pages;
 
 mod asking;
 mod await_end;
+mod backoff;
 #[doc(hidden)]
 pub mod call_off;
 mod client;
@@ -85,6 +86,7 @@ pub mod keeper;
 mod lock;
 mod need;
 mod observer;
+mod opened;
 mod outcome;
 mod push;
 #[cfg(feature = "http")]

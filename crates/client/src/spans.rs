@@ -7,9 +7,6 @@
 use tenure_core::job::NewJob;
 use tracing::{Span, field, info_span};
 
-use crate::outcome::SettleOutcome;
-use crate::worker::Job;
-
 /// The span of a push. Jobs without a trace get that of the span.
 pub(crate) fn push(jobs: &mut [NewJob]) -> Span {
     let span = info_span!(
@@ -41,81 +38,8 @@ pub(crate) fn push(jobs: &mut [NewJob]) -> Span {
     span
 }
 
-/// The span of a run, in the trace of the job.
-pub(crate) fn run(job: &Job) -> Span {
-    let view = job.view();
-    let span = info_span!(
-        "tenure.run",
-        otel.kind = "consumer",
-        otel.status_code = field::Empty,
-        messaging.system = "tenure",
-        messaging.operation.type = "process",
-        messaging.destination.name = %view.queue,
-        messaging.message.id = %view.id,
-        tenure.kind = %view.kind,
-        tenure.attempt = view.attempt,
-        tenure.fence = job.fence().get(),
-        tenure.outcome = field::Empty,
-        traceparent = view.traceparent.as_ref().map(field::display),
-    );
-    #[cfg(feature = "opentelemetry")]
-    if !span.is_disabled() {
-        if let Some(trace) = &view.traceparent {
-            otel::go_on(&span, trace);
-        }
-        if let Some(context) = otel::context_of(&span) {
-            job.traced(context);
-        }
-    }
-    span
-}
-
-/// How a run ended; `None`: its lease was lost, or its time is over.
-pub(crate) fn ended(span: &Span, outcome: Option<&SettleOutcome>) {
-    if span.is_disabled() {
-        return;
-    }
-    let word = outcome.map_or("lost", |outcome| outcome.ending.outcome().as_str());
-    span.record("tenure.outcome", word);
-    if matches!(word, "failed" | "lost") {
-        span.record("otel.status_code", "ERROR");
-    }
-}
-
-/// Gives the jobs that a run pushes with its outcome the trace of that run.
-pub(crate) fn follow(run: &Job, pushed: &mut [NewJob]) {
-    if pushed.is_empty() {
-        return;
-    }
-    #[cfg(feature = "opentelemetry")]
-    let own = run.trace().and_then(|context| otel::carried(&context));
-    #[cfg(not(feature = "opentelemetry"))]
-    let own = None;
-    // Without a span of its own, the run uses the trace of its push.
-    let trace = own.or_else(|| run.view().traceparent.clone());
-    for job in pushed.iter_mut().filter(|job| job.traceparent.is_none()) {
-        job.traceparent = trace.clone();
-    }
-}
-
-/// The span of a settle: of one run in that run's trace, of several with links to all of them.
-pub(crate) fn settle<'j>(runs: impl ExactSizeIterator<Item = &'j Job>) -> Span {
-    let span = info_span!(
-        "tenure.settle",
-        otel.kind = "client",
-        messaging.system = "tenure",
-        messaging.operation.type = "settle",
-        messaging.batch.message_count = runs.len(),
-    );
-    #[cfg(feature = "opentelemetry")]
-    if !span.is_disabled() {
-        otel::of_runs(&span, runs);
-    }
-    span
-}
-
 #[cfg(feature = "opentelemetry")]
-mod otel {
+pub(crate) mod otel {
     use opentelemetry::Context;
     use opentelemetry::trace::{
         SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState,
@@ -124,26 +48,24 @@ mod otel {
     use tracing::Span;
     use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-    use crate::worker::Job;
-
     /// The context of a span; `None` if spans are not handed to OpenTelemetry.
-    pub(super) fn context_of(span: &Span) -> Option<SpanContext> {
+    pub(crate) fn context_of(span: &Span) -> Option<SpanContext> {
         let context = span.context().span().span_context().clone();
         context.is_valid().then_some(context)
     }
 
     /// The same, in the form that a job carries.
-    pub(super) fn trace_of(span: &Span) -> Option<TraceParent> {
+    pub(crate) fn trace_of(span: &Span) -> Option<TraceParent> {
         carried(&context_of(span)?)
     }
 
-    pub(super) fn carried(context: &SpanContext) -> Option<TraceParent> {
+    pub(crate) fn carried(context: &SpanContext) -> Option<TraceParent> {
         let (trace, id, flags) = (context.trace_id(), context.span_id(), context.trace_flags());
         TraceParent::parse(&format!("00-{trace}-{id}-{:02x}", flags.to_u8())).ok()
     }
 
     /// Makes a span that has not begun a child of this trace.
-    pub(super) fn go_on(span: &Span, trace: &TraceParent) {
+    pub(crate) fn go_on(span: &Span, trace: &TraceParent) {
         if let Some(context) = remote(trace) {
             // It fails if no layer of OpenTelemetry sees this span, and then there is no trace to continue.
             let _ = span.set_parent(Context::new().with_remote_span_context(context));
@@ -156,17 +78,5 @@ mod otel {
         let span = SpanId::from_hex(parts.next()?).ok()?;
         let flags = TraceFlags::new(u8::from_str_radix(parts.next()?, 16).ok()?);
         Some(SpanContext::new(trace, span, flags, true, TraceState::default()))
-    }
-
-    /// Parents or links of the span of [`super::settle`].
-    pub(super) fn of_runs<'j>(span: &Span, runs: impl ExactSizeIterator<Item = &'j Job>) {
-        let alone = runs.len() == 1;
-        for context in runs.filter_map(Job::trace) {
-            if alone {
-                let _ = span.set_parent(Context::new().with_remote_span_context(context));
-            } else {
-                span.add_link(context);
-            }
-        }
     }
 }

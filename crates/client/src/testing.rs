@@ -60,7 +60,8 @@ use tenure_core::time::Moment;
 use tenure_engine::{Location, MovedEngine, Options};
 use tenure_engine_api::{CallError, Clock, MovedTime, SystemClock};
 
-use crate::client::{Client, broken};
+use crate::asking::broken;
+use crate::client::Client;
 use crate::connect::ConnectError;
 use crate::tasks::{Handlers, Task};
 use crate::worker::Worked;

@@ -89,19 +89,6 @@ impl Failure {
             _ => Failure::new(DISK, format!("cannot write to stdout: {}", plain(error))),
         }
     }
-    /// Writes message and hint to stderr, and returns the exit code.
-    pub fn tell(&self) -> u8 {
-        if let Some(sentence) = &self.sentence {
-            crate::output::tell(sentence);
-        }
-        let hint = self.hint.as_deref().unwrap_or("this has a page of its own");
-        match &self.refusal {
-            Some(no) => crate::output::hint(&format!("{hint} (more: tenure error {})", no.code)),
-            None if self.hint.is_some() => crate::output::hint(hint),
-            None => {}
-        }
-        self.code
-    }
 }
 
 /// An I/O error without the number that the standard library adds.

@@ -6,12 +6,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::bounds::{RETAIN_FAILED_US, RETAIN_SUCCEEDED_US};
-use crate::flow::{After, OnParentFailure, ShownParent, ShownParents};
 use crate::names::{
-    FlowName, Group, JobId, LimitName, PoolName, QueueName, Ref, ResourceId, Tag, UniqueKey,
+    FlowName, Group, JobId, LimitName, PoolName, QueueName, Ref, ResourceId, ScheduleId, Tag,
+    UniqueKey,
 };
+use crate::parents::{After, OnParentFailure, ShownParent, ShownParents};
 use crate::progress::ProgressId;
-use crate::schedule::MadeBy;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
@@ -381,6 +381,14 @@ impl Outcome {
             Outcome::Undelivered => "undelivered",
         }
     }
+}
+
+/// The schedule that made a job, as the job shows it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct MadeBy {
+    pub id: ScheduleId,
+    /// The moment that made it; `None` for a run-now.
+    pub at: Option<Moment>,
 }
 
 /// A job as the contract shows it. Reading is lenient: an unknown field is ignored, and a field that another release

@@ -22,6 +22,7 @@ pub mod need_template;
 mod number;
 #[cfg(any(feature = "chrono", feature = "jiff"))]
 mod other_times;
+mod parents;
 pub mod percent;
 pub mod progress;
 pub mod redact;

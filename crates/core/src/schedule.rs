@@ -229,14 +229,6 @@ pub struct NextBasis {
     pub is_endless_pause: bool,
 }
 
-/// The schedule that made a job, as the job shows it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct MadeBy {
-    pub id: ScheduleId,
-    /// The moment that made it; `None` for a run-now.
-    pub at: Option<Moment>,
-}
-
 /// The last moment that fired.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LastFired {

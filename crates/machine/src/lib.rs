@@ -31,13 +31,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::retention::budget::class_index;
 use crate::retention::resting::Resting;
+use crate::retention::resting::is_ahead;
 pub use crate::rows::restore::{BadRow, last_fence};
 pub use crate::rows::stored::{
     LifeSeen, Stands, StoredJob, UnreadableEnd, lease_id, lets_origin_of_life, parse_lease_id,
     seen_in_life, unreadable_end,
 };
 use crate::rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
-use crate::time::agenda::{Agenda, Duty, Spaces, is_ahead};
+use crate::time::agenda::{Agenda, Duty, Spaces};
 use crate::time::recovery::Recovery;
 use audit::findings::Findings;
 use state::Space;
@@ -50,7 +51,7 @@ pub use crate::jobs::dependencies::{child_key, child_of};
 pub use crate::ops::flows::{ChildrenAt, ParentAt, ParentsAt};
 pub use crate::ops::lease::LeaseOutcome;
 pub use crate::ops::many::{ManyDone, SeenJob};
-pub use crate::ops::push::PushedOne;
+pub use crate::ops::push_plan::PushedOne;
 pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};

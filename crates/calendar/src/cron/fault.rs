@@ -6,7 +6,7 @@ use std::fmt;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::TimingRefusal;
 
-use super::parse::SHORTHANDS;
+use super::shorthands::SHORTHANDS;
 
 /// A field of a cron expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,6 +5,7 @@
 mod days;
 mod fault;
 mod parse;
+mod shorthands;
 mod walk;
 
 use std::str::FromStr;

@@ -4,16 +4,8 @@
 
 use super::days::{Days, OfMonth, OfWeek, Together};
 use super::fault::{CronError, CronFault, CronField};
+use super::shorthands::SHORTHANDS;
 use super::{Cron, CronField::*};
-
-/// Expressions with a name.
-pub(super) const SHORTHANDS: [(&str, &str); 5] = [
-    ("@hourly", "0 * * * *"),
-    ("@daily", "0 0 * * *"),
-    ("@weekly", "0 0 * * 0"),
-    ("@monthly", "0 0 1 * *"),
-    ("@yearly", "0 0 1 1 *"),
-];
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];

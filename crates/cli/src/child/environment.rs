@@ -242,8 +242,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt;
+    use tenure_core::job::MadeBy;
     use tenure_core::names::{FlowName, PoolName, ResourceId, ScheduleId};
-    use tenure_core::schedule::MadeBy;
     use tenure_core::secret::Json;
     use tenure_core::time::Moment;
     use tenure_testkit::fake;

@@ -28,8 +28,8 @@ pub use self::table::Stop;
 pub(crate) use self::table::lock;
 use self::table::{Beats, Granted, Table};
 use crate::asking::{is_engines, passes};
+use crate::backoff::Backoff;
 use crate::outcome::SettleOutcome;
-use crate::repeat::Backoff;
 
 /// A release without a waiting caller is retried for this long; then the lease expires by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);

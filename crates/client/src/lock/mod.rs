@@ -14,21 +14,21 @@ use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::Need;
 use tenure_core::lease::{Fence, LeaseView, Leased};
 use tenure_core::names::{LimitName, RequestId};
-use tenure_core::refusal::Code;
+use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{ForceLease, Lease};
 use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::Span;
 use tenure_engine_api::CallError;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{AWAY_MAX, Answered, Asking, passes, slice};
+use crate::asking::{AWAY_MAX, Answered, Asking, broken, passes, slice};
+use crate::backoff::Backoff;
 use crate::call_off;
-use crate::client::{Client, broken};
+use crate::client::Client;
 use crate::ids;
 use crate::keeper::{Held, Keeper, Stop};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
-use crate::repeat::Backoff;
 
 pub use self::acquire::Acquire;
 
@@ -36,6 +36,25 @@ pub use self::acquire::Acquire;
 const FIRST: Span = Span::from_s(1);
 /// [`LockGuard::release`] retries for this long; after that the lease expires by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
+
+impl Client {
+    /// The lock `lock:NAME`, to be acquired.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// let guard = client.lock("deploy")?.acquire().await?;
+    /// println!("deploying with fence {}", guard.fence());
+    /// guard.release().await?;
+    /// # Ok(()) });
+    /// ```
+    ///
+    /// # Errors
+    /// A name that a limit cannot have.
+    pub fn lock(&self, name: &str) -> Result<Lock, Refusal> {
+        let limit = LimitName::parse(&format!("lock:{name}"))?;
+        Ok(Lock::new(self.clone(), vec![one(limit)]))
+    }
+}
 
 /// Why a lock was not acquired.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

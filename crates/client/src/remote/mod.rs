@@ -37,7 +37,7 @@ use self::ask::{HttpCall, Unsendable};
 pub use self::servers::Callee;
 use self::servers::{CalledServer, CalledServers, TriedServers};
 use self::wire::NoAnswer;
-use crate::client::broken;
+use crate::asking::broken;
 use crate::url::ServerUrl;
 
 const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");

@@ -3,12 +3,16 @@
 //! It decides nothing about jobs: the engine grants and ends them, the handler reports how a run went. It takes no more
 //! jobs than it will have slots for when they arrive (`pace.rs`), and never works under a lease that it may not hold.
 
+mod asked;
+mod blocking;
 mod caught;
+mod ended_run;
 mod execute;
 mod job;
 mod pace;
 mod run;
 mod settler;
+mod spans;
 mod stages;
 mod take;
 mod threads;
@@ -243,6 +247,24 @@ pub struct Worker {
     away_max: Option<Duration>,
     observer: Observer<Event>,
     phase: Arc<watch::Sender<Phase>>,
+}
+
+impl Client {
+    /// A worker for these queues, to be run: names, or [`Handlers::queues`](crate::Handlers::queues). An invalid name
+    /// is refused by its run.
+    ///
+    /// ```
+    /// # tenure::testing::example(async |client| {
+    /// client.push("mail").await?;
+    /// let worker = client.worker(["mail", "reports"]).concurrency(4).until_empty();
+    /// let worked = worker.run(async |job| println!("{}", job.id())).await?;
+    /// assert_eq!(worked.jobs, 1);
+    /// # Ok(()) });
+    /// ```
+    pub fn worker<Q: AsRef<str>>(&self, queues: impl IntoIterator<Item = Q>) -> Worker {
+        let queues = queues.into_iter().map(|queue| QueueName::parse(queue.as_ref())).collect();
+        Worker::of(self.clone(), queues)
+    }
 }
 
 impl Worker {

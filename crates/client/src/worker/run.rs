@@ -9,14 +9,15 @@ use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::ended_run::EndedRun;
 use super::execute::{Execute, Executed};
 use super::job::Job;
-use super::settler::{EndedRun, Settler};
+use super::settler::Settler;
+use super::spans;
 use super::{Event, Phase, Stopper};
 use crate::call_off::give_back;
 use crate::keeper::{Held, Keeper, Stop, lock};
 use crate::outcome::SettleOutcome;
-use crate::spans;
 
 /// How long a slot runs jobs that never suspend before it yields to other tasks of its thread.
 const YIELD_AFTER: Duration = Duration::from_micros(200);

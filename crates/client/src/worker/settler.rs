@@ -10,84 +10,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::REQUEST_US;
-use tenure_core::lease::{Ending, Leased, SettleItem, SettledLease};
-use tenure_core::leased::{json_without_leased, without_leased};
+use tenure_core::lease::{Leased, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::Lease;
 use tenure_engine_api::CallError;
 use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 
-use super::job::{Job, Surroundings};
+use super::ended_run::EndedRun;
+use super::job::Surroundings;
+use super::spans;
 use super::stages::Stages;
 use super::{Event, NotSettled};
 use crate::asking::{is_engines, passes};
+use crate::backoff::Backoff;
 use crate::client::Client;
 use crate::keeper::Held;
-use crate::outcome::SettleOutcome;
-use crate::repeat::Backoff;
-use crate::spans;
 
 /// How long the delivery of an outcome is retried.
 const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
-
-/// A run that has ended, with its outcome to be delivered.
-pub struct EndedRun {
-    job: Job,
-    outcome: SettleOutcome,
-    /// How many outcomes of this job the engine has refused.
-    refusals: u8,
-}
-
-impl EndedRun {
-    /// `outcome` is how its lease ends. The handler's last report is sent with it, since no heartbeat may follow, and
-    /// so are its verdicts.
-    pub fn of(job: Job, outcome: SettleOutcome) -> Self {
-        let mut outcome = job.with_what_was_said(outcome);
-        spans::follow(&job, &mut outcome.push);
-        outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
-        let resources = &job.lease().resources;
-        if let Ending::Failed { error, .. } = &mut outcome.ending {
-            *error = without_leased(error, resources);
-        }
-        if let Some(progress) = &mut outcome.progress {
-            *progress = json_without_leased(progress, resources);
-        }
-        EndedRun { job, outcome, refusals: 0 }
-    }
-
-    /// The approximate size that it adds to a body.
-    pub fn bytes(&self) -> usize {
-        let said = match &self.outcome.ending {
-            Ending::Succeeded { result: Some(result) } => result.text().len(),
-            Ending::Failed { error, .. } => error.len(),
-            _ => 0,
-        };
-        let reported = self.outcome.progress.as_ref().map_or(0, |progress| progress.text().len());
-        said + reported
-            + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
-    }
-
-    fn item(&self) -> SettleItem {
-        self.outcome.clone().of(self.job.lease_id().to_owned())
-    }
-
-    /// Replaces a refused outcome by one that the engine may accept; false if no such outcome is left.
-    fn instead(&mut self, no: &Refusal) -> bool {
-        if no.code.status() >= 500 || self.refusals == 2 {
-            return false;
-        }
-        self.refusals += 1;
-        self.outcome = match self.refusals {
-            1 => SettleOutcome::failed(format!(
-                "the outcome was refused: {}; {}",
-                no.detail, no.hint
-            )),
-            _ => SettleOutcome::released(),
-        };
-        true
-    }
-}
 
 /// Delivers outcomes. Cheap to clone.
 #[derive(Clone)]

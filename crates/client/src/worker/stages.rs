@@ -12,9 +12,9 @@ use tenure_core::bounds::{BODY_BYTES_MAX, ITEMS_MAX};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::ended_run::EndedRun;
 use super::job::Job;
 use super::pace::{AHEAD_MAX, Pace};
-use super::settler::EndedRun;
 
 /// How long the first outcome of a call waits for others, and a free slot of a busy worker for other slots: a
 /// call for many jobs costs an engine little more than a call for one.

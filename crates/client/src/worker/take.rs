@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use tenure_core::lease::{LeaseView, Leased};
+use tenure_core::lease::Leased;
 use tenure_core::names::QueueName;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
@@ -18,6 +18,7 @@ use tenure_engine_api::{CallError, Fault};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::asked::Asked;
 use super::execute::Execute;
 use super::settler::Riding;
 use super::stages::GATHER_MAX;
@@ -32,29 +33,6 @@ use crate::until_empty;
 async fn ended(phase: &mut watch::Receiver<Phase>) {
     // If the sender is gone, so is the worker: it takes nothing either.
     let _ = phase.wait_for(|phase| *phase != Phase::Working).await;
-}
-
-/// An answered lease call.
-pub struct Asked {
-    /// When it was first sent under its request id.
-    pub at: Instant,
-    /// When it was sent last.
-    sent: Instant,
-    wait: Span,
-    /// How many jobs were asked for.
-    max: usize,
-    answer: Result<Leased, CallError>,
-    /// Whether its lateness was already reported.
-    late: bool,
-    /// Whether the queues are empty, if that was checked.
-    empty: Option<Result<bool, CallError>>,
-}
-
-impl Asked {
-    /// Its granted leases; none if the call failed.
-    pub fn granted(self) -> Vec<LeaseView> {
-        self.answer.map(|leased| leased.leases).unwrap_or_default()
-    }
 }
 
 /// The loop that asks for jobs.

@@ -1,15 +1,8 @@
 //! Threads of a run, for code that blocks: nothing can stop them, so the run is over only when they have ended.
 
-use std::future::Future;
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::thread;
 
-use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
-
-use super::job::Job;
+use tokio::sync::watch;
 
 /// The number of running threads of one run. Starts at zero.
 #[derive(Default)]
@@ -18,7 +11,7 @@ pub(super) struct RunThreads {
 }
 
 /// Counts one running thread; dropped when it ends.
-struct RunningThread(Arc<watch::Sender<usize>>);
+pub(super) struct RunningThread(Arc<watch::Sender<usize>>);
 
 impl Drop for RunningThread {
     fn drop(&mut self) {
@@ -27,7 +20,8 @@ impl Drop for RunningThread {
 }
 
 impl RunThreads {
-    fn begin(&self) -> RunningThread {
+    /// Counts a thread until the result is dropped.
+    pub(super) fn begin(&self) -> RunningThread {
         self.running.send_modify(|running| *running += 1);
         RunningThread(self.running.clone())
     }
@@ -40,56 +34,5 @@ impl RunThreads {
     pub(super) async fn ended(&self) {
         // This holds the sender, so the wait cannot fail.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
-    }
-}
-
-impl Job {
-    /// Runs code that blocks or computes on a thread of its own, and returns its result. A panic in it counts as one of
-    /// the handler.
-    ///
-    /// Heartbeats and other jobs go on. Code on a thread cannot be stopped from outside: give it a clone of this job,
-    /// and let it check [`Job::stop`] now and then. As long as it runs, the job holds its slot and, unless it was lost,
-    /// its lease, even after the handler has ended or was dropped.
-    ///
-    /// ```no_run
-    /// # async fn example(job: tenure::Job) -> Result<(), std::io::Error> {
-    /// let told = job.clone();
-    /// let primes = job
-    ///     .blocking(move || {
-    ///         let is_prime = |n: &u64| (2..*n).all(|d| n % d > 0);
-    ///         (2..1_000_000).filter(is_prime).take_while(|_| told.stop().is_none()).count()
-    ///     })
-    ///     .await?;
-    /// # let _ = primes;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// The system cannot start a thread.
-    pub fn blocking<F, T>(&self, work: F) -> impl Future<Output = io::Result<T>> + Send + use<F, T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let (tell, told) = oneshot::channel();
-        let running = self.threads().begin();
-        let runtime = Handle::try_current().ok();
-        let span = tracing::Span::current();
-        let thread = thread::Builder::new().name("tenure-handler".to_owned()).spawn(move || {
-            let _running = running;
-            // So that it may block on a future, or spawn a task.
-            let _entered = runtime.as_ref().map(Handle::enter);
-            // If the handler was dropped, nothing receives the result.
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(|| span.in_scope(work))));
-        });
-        async move {
-            thread?;
-            match told.await {
-                Ok(Ok(done)) => Ok(done),
-                Ok(Err(panic)) => resume_unwind(panic),
-                Err(_) => Err(io::Error::other("the thread ended without an answer")),
-            }
-        }
     }
 }

@@ -14,12 +14,13 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
+use super::asked::Asked;
+use super::ended_run::EndedRun;
 use super::execute::Execute;
 use super::job::Job;
 use super::run::{WorkerContext, fill_slot};
-use super::settler::{EndedRun, Riding};
+use super::settler::Riding;
 use super::stages::Stages;
-use super::take::Asked;
 use crate::call_off::{give_back, settle_back};
 use crate::outcome::SettleOutcome;
 

@@ -7,10 +7,11 @@ use std::path::Path;
 /// Files whose public functions users do not call: the plumbing of the command line and the server, the engine over
 /// HTTP, and the inner parts of a worker.
 const INNER: [&str; 19] = [
+    "asked.rs",
     "asking.rs",
-    "await_end.rs",
     "call_off.rs",
     "caught.rs",
+    "ended_run.rs",
     "gauges",
     "ids.rs",
     "keeper",
@@ -22,7 +23,6 @@ const INNER: [&str; 19] = [
     "settler.rs",
     "stages.rs",
     "take.rs",
-    "threads.rs",
     "until_empty.rs",
     "url.rs",
     "work.rs",

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use tenure_calendar::Zone;
 use tenure_core::time::Moment;
+use tenure_engine_api::{Clock, SystemClock};
 
 use crate::machine_zone;
 
@@ -18,6 +19,11 @@ pub fn show_local_time() {
     let zone = machine_zone::of_this_machine().unwrap_or_else(|_| Zone::utc());
     // A second call finds the same zone: it is the same machine.
     let _ = SHOWN_IN.set(zone);
+}
+
+/// This machine's clock, for output to people and for nothing else.
+pub fn now() -> Moment {
+    SystemClock.now()
 }
 
 /// A moment to the second, with its offset: `2026-12-01T09:55:00+08:00`. An option takes it in this form.

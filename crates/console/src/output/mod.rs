@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod colour;
 mod escape;
+mod failure;
 pub mod page;
 pub mod prose;
 pub mod table;

@@ -5,16 +5,13 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use super::forms::Form;
 use super::lines::line_too_long;
-use super::object::ObjectField;
 use super::words::{self, phrases};
 use crate::at::At;
 use crate::bounded::Spans;
 use crate::bounds::LINE_BYTES_MAX;
 use crate::json::{BadJson, Document, Kind, Node};
 use crate::refusal::Refusal;
-use crate::requests::Patch;
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, Phrase, cut};
 use crate::time::{Moment, Span};
@@ -264,42 +261,17 @@ pub(super) struct Fields<'d, 'p, const N: usize> {
 }
 
 impl<'d, const N: usize> Fields<'d, '_, N> {
-    fn raw(&self, name: &'static str) -> Option<Value<'d, '_>> {
+    /// A field as it was sent, `null` too; `None` if it is absent.
+    pub fn raw(&self, name: &'static str) -> Option<Value<'d, '_>> {
         let at = self.shape.fields.iter().position(|field| *field == name);
         debug_assert!(at.is_some(), "{name} is not in the shape of {}", self.shape.what);
         let node = at.and_then(|at| self.found[at])?;
         Some(Value { node, at: At::Member(&self.at, name) })
     }
 
-    /// A field as it was sent; `None` if it is absent.
+    /// A field as it was sent; `None` if it is absent or `null`.
     pub fn get(&self, name: &'static str) -> Option<Value<'d, '_>> {
         self.raw(name).filter(|value| !value.node.is_null())
-    }
-
-    /// Reads a field of the table; `None` if it is absent.
-    pub fn read<T, F: Form<T>>(&self, field: &ObjectField<T, F>) -> Result<Option<T>, Refusal> {
-        self.get(field.name).map(|value| field.form().read(value)).transpose()
-    }
-
-    /// Reads a required field of the table; `example` is a right one.
-    pub fn read_required<T, F: Form<T>>(
-        &self,
-        field: &ObjectField<T, F>,
-        example: &'static str,
-    ) -> Result<T, Refusal> {
-        field.form().read(self.required(field.name, example)?)
-    }
-
-    /// Reads a field of the table in a patch: absent, `null`, or a value.
-    pub fn read_patch<T, F: Form<T>>(
-        &self,
-        field: &ObjectField<T, F>,
-    ) -> Result<Patch<T>, Refusal> {
-        match self.raw(field.name) {
-            None => Ok(Patch::Keep),
-            Some(value) if value.node.is_null() => Ok(Patch::Reset),
-            Some(value) => Ok(Patch::Set(field.form().read(value)?)),
-        }
     }
 
     /// A required field; `form` is a right example of it.

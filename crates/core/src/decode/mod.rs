@@ -57,7 +57,7 @@ pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};
 pub use object::{AsBody, FieldSpec, ObjectSpec, Presence, SentBody, Variant};
 pub use objects::objects;
-pub use parameters::{ParameterSpec, Queried};
+pub use parameters::{ParameterSpec, Queried, Query};
 pub use paths::*;
 pub use pools::*;
 pub use query::*;

@@ -77,6 +77,34 @@ impl<T, F: Form<T>> ObjectField<T, F> {
     }
 }
 
+impl<const N: usize> Fields<'_, '_, N> {
+    /// Reads a field of the table; `None` if it is absent.
+    pub fn read<T, F: Form<T>>(&self, field: &ObjectField<T, F>) -> Result<Option<T>, Refusal> {
+        self.get(field.name).map(|value| field.form().read(value)).transpose()
+    }
+
+    /// Reads a required field of the table; `example` is a right one.
+    pub fn read_required<T, F: Form<T>>(
+        &self,
+        field: &ObjectField<T, F>,
+        example: &'static str,
+    ) -> Result<T, Refusal> {
+        field.form().read(self.required(field.name, example)?)
+    }
+
+    /// Reads a field of the table in a patch: absent, `null`, or a value.
+    pub fn read_patch<T, F: Form<T>>(
+        &self,
+        field: &ObjectField<T, F>,
+    ) -> Result<Patch<T>, Refusal> {
+        match self.raw(field.name) {
+            None => Ok(Patch::Keep),
+            Some(value) if value.node.is_null() => Ok(Patch::Reset),
+            Some(value) => Ok(Patch::Set(field.form().read(value)?)),
+        }
+    }
+}
+
 /// A part of an object: one value that takes several fields, such as a moment that is given as `for` or as `until`.
 pub(crate) trait Part<T> {
     /// Reads it from the fields of an object.

@@ -5,12 +5,54 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::forms::ValueKind;
-use super::query::Query;
-use crate::at::At;
+use super::words::phrases;
+use crate::at::{At, escaped};
 use crate::refusal::Refusal;
+use crate::sentences::{ValueRefusal, cut};
 
 /// The prefix of a pointer to a query parameter.
 pub(crate) const QUERY: At<'_> = At::Member(&At::Body, "query");
+
+/// The parameters of a call: each is known, and none appears twice.
+pub struct Query<'q> {
+    pairs: Vec<(&'q str, &'q str)>,
+}
+
+impl<'q> Query<'q> {
+    pub(super) fn read<K: AsRef<str>, V: AsRef<str>>(
+        pairs: &'q [(K, V)],
+        known: &[&'static str],
+    ) -> Result<Self, Refusal> {
+        let mut taken: Vec<(&str, &str)> = Vec::with_capacity(pairs.len().min(known.len()));
+        for (name, value) in pairs {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            let refuse = |case: ValueRefusal| {
+                Err(Refusal::from(case).at(format!("/query/{}", escaped(name))))
+            };
+            if !known.contains(&name) {
+                let (shown, known) = (cut(name), phrases(known.iter().copied()));
+                return refuse(match known.as_slice() {
+                    [] => ValueRefusal::ParameterOfNone { shown },
+                    _ => ValueRefusal::ParameterUnknown { shown, known },
+                });
+            }
+            if taken.iter().any(|(other, _)| *other == name) {
+                return refuse(ValueRefusal::ParameterTwice { shown: cut(name) });
+            }
+            taken.push((name, value));
+        }
+        Ok(Query { pairs: taken })
+    }
+
+    pub(super) fn take<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, Refusal> {
+        let name = parameter.name;
+        let Some((_, value)) = self.pairs.iter().find(|(other, _)| *other == name) else {
+            return Ok(None);
+        };
+        let here = |no: Refusal| no.about(format_args!("{name:?}")).at(format!("/query/{name}"));
+        (parameter.read)(value).map(Some).map_err(here)
+    }
+}
 
 /// A query parameter, for documents.
 #[derive(Clone, PartialEq, Debug)]
@@ -131,7 +173,7 @@ macro_rules! queried {
             }
             fn of_parameters(
                 ($($key,)*): Self::Keys,
-                query: &$crate::decode::query::Query<'_>,
+                query: &$crate::decode::parameters::Query<'_>,
             ) -> Result<Self, $crate::refusal::Refusal> {
                 Ok($request {
                     $($key,)*

@@ -1,10 +1,10 @@
 //! Query parameters, already percent-decoded. The pointer of a refusal is `/query/NAME`.
 
 use super::forms::ValueKind;
-use super::parameters::{Parameter, Queried, bounded_queries, queried, whole};
+use super::parameters::{Parameter, Queried, Query, bounded_queries, queried, whole};
 use super::paths::{flow_path, job_path, pool_path, there};
-use super::words::{integer, moment, one_of, phrases, span};
-use crate::at::{At, escaped};
+use super::words::{integer, moment, one_of, span};
+use crate::at::At;
 use crate::bounded::{self, PAGE, Spans, VERSION, short};
 use crate::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT};
 use crate::events::{EventFilter, EventType};
@@ -21,47 +21,6 @@ use crate::schedule::ScheduleSettings;
 use crate::sentences::{NameRefusal, ValueRefusal, cut};
 use crate::settings::NewResource;
 use crate::time::{Moment, Span};
-
-/// The parameters of a call: each is known, and none appears twice.
-pub struct Query<'q> {
-    pairs: Vec<(&'q str, &'q str)>,
-}
-
-impl<'q> Query<'q> {
-    pub(super) fn read<K: AsRef<str>, V: AsRef<str>>(
-        pairs: &'q [(K, V)],
-        known: &[&'static str],
-    ) -> Result<Self, Refusal> {
-        let mut taken: Vec<(&str, &str)> = Vec::with_capacity(pairs.len().min(known.len()));
-        for (name, value) in pairs {
-            let (name, value) = (name.as_ref(), value.as_ref());
-            let refuse = |case: ValueRefusal| {
-                Err(Refusal::from(case).at(format!("/query/{}", escaped(name))))
-            };
-            if !known.contains(&name) {
-                let (shown, known) = (cut(name), phrases(known.iter().copied()));
-                return refuse(match known.as_slice() {
-                    [] => ValueRefusal::ParameterOfNone { shown },
-                    _ => ValueRefusal::ParameterUnknown { shown, known },
-                });
-            }
-            if taken.iter().any(|(other, _)| *other == name) {
-                return refuse(ValueRefusal::ParameterTwice { shown: cut(name) });
-            }
-            taken.push((name, value));
-        }
-        Ok(Query { pairs: taken })
-    }
-
-    pub(super) fn take<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, Refusal> {
-        let name = parameter.name;
-        let Some((_, value)) = self.pairs.iter().find(|(other, _)| *other == name) else {
-            return Ok(None);
-        };
-        let here = |no: Refusal| no.about(format_args!("{name:?}")).at(format!("/query/{name}"));
-        (parameter.read)(value).map(Some).map_err(here)
-    }
-}
 
 const QUEUE: Parameter<QueueName> = Parameter::text(
     "queue",

@@ -5,7 +5,8 @@ use tenure_core::bounds::LIST_MAX;
 use tenure_core::count::grouped;
 use tenure_core::requests::{BulkChange, CancelJobs, DeleteJobs, DoneMany, RetryJobs};
 
-use super::{PageRow, Section, draw, jobs};
+use super::first_found::{LOOKS_MAX, first_found};
+use super::{PageRow, Section, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
@@ -145,7 +146,7 @@ async fn count(
             return Ok((0, false));
         }
     }
-    let list = jobs::first_found(visit, request).await?;
+    let list = first_found(visit, request).await?;
     Ok((list.items.len() as u64, list.next.is_some()))
 }
 
@@ -168,7 +169,7 @@ async fn act(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     let filter = search.filter()?;
     let mut done = DoneMany::default();
     // A call looks at ten thousand jobs, and the matching ones may come after them.
-    for _ in 0..jobs::LOOKS_MAX {
+    for _ in 0..LOOKS_MAX {
         let (filter, max, cursor) = (filter.clone(), LIST_MAX, done.next.take());
         done = match change {
             BulkChange::Cancel => visit.ask(CancelJobs { filter, max, cursor }).await?,

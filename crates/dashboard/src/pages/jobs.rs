@@ -10,6 +10,7 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Page, Stats};
 
+use super::first_found::first_found;
 use super::{PageRow, Section, bulk, chosen, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
@@ -120,25 +121,6 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         (command(visit, &visit.command(&words)))
     };
     Sheet::live(says.title(), body)
-}
-
-/// A search that finds nothing in the first ten thousand jobs goes on up to this many times that number.
-pub(super) const LOOKS_MAX: usize = 5;
-
-/// The first page that is not empty, within the next calls: a call looks at ten thousand jobs, and a queue may have
-/// been quiet for longer.
-pub(super) async fn first_found(
-    visit: &Visit,
-    mut request: ListJobs,
-) -> Result<Listed<JobView>, Unanswered> {
-    for _ in 1..LOOKS_MAX {
-        let list = visit.ask(request.clone()).await?;
-        if !list.items.is_empty() || list.next.is_none() {
-            return Ok(list);
-        }
-        request.page.cursor = list.next;
-    }
-    visit.ask(request).await
 }
 
 /// One page of jobs. With a group or a word it is filtered here, in bounded work.

@@ -7,6 +7,7 @@ mod coming;
 mod edit;
 mod events;
 mod failures;
+mod first_found;
 mod flow_graph;
 mod flows;
 mod job;

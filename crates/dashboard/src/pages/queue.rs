@@ -7,6 +7,7 @@ use tenure_core::job::JobState;
 use tenure_core::requests::{DeleteQueue, GetQueue, JobFilter, ListJobs, Page, ResumeQueue};
 use tenure_core::settings::QueueView;
 
+use super::first_found::first_found;
 use super::pictures::{Picture, Pictures};
 use super::{PageRow, Section, draw, jobs};
 use crate::acting::{Field, back_to, said};
@@ -77,7 +78,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let of_queue = crate::filter::term("queue", &name);
     let filter = JobFilter { queue: Some(queue.name.clone()), ..JobFilter::default() };
     let page = Page { max: NEWEST_SHOWN, cursor: None };
-    let newest = jobs::first_found(visit, ListJobs { filter, page, full: true }).await?;
+    let newest = first_found(visit, ListJobs { filter, page, full: true }).await?;
     let lines = PayloadLines::of(visit, &newest.items).await?;
     let pictures = Pictures::of(visit, Some(&queue.name));
     let counts = &queue.counts;

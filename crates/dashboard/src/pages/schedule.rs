@@ -8,6 +8,7 @@ use tenure_core::requests::{
 };
 use tenure_core::schedule::ScheduleView;
 
+use super::first_found::first_found;
 use super::{PageRow, Section, coming, draw, jobs, schedules};
 use crate::acting::{Field, back_to, said};
 use crate::filter::term;
@@ -73,7 +74,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let request = ListJobs { filter, page, full: true };
     // To find no job of this schedule, the store would look at many jobs of others.
     let made = if one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
-        jobs::first_found(visit, request).await?
+        first_found(visit, request).await?
     } else {
         Listed { items: Vec::new(), next: None, partial: false }
     };

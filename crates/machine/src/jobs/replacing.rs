@@ -6,7 +6,8 @@
 
 use crate::audit::findings::Findings;
 use crate::rows::Kind;
-use crate::rows::drain::{ReplacingRow, moment};
+use crate::rows::drain::ReplacingRow;
+use crate::rows::times::moment;
 use crate::state::{LiveJobId, Replacing, Space, Stand};
 use tenure_core::bounds::{REQUEST_US, TICK_MAX};
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};

@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 
 use crate::jobs::dependencies::ParentNow;
-use crate::ops::push::PushPlan;
+use crate::ops::push_plan::PushPlan;
 use crate::rows::Archive;
 use crate::state::{Kin, Parent, ParentKey, Seq, Space};
 use tenure_core::flow::{KinRef, Kinship, OnParentFailure};

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 
 use crate::ops::after::Heir;
-use crate::ops::push::{Goes, PushedOne};
+use crate::ops::push_plan::{Goes, JobsAndKinship, PushedOne};
 use crate::rows::Archive;
 use crate::state::{Seq, Space};
 use tenure_core::flow::{KinRef, Kinship};
@@ -17,9 +17,6 @@ use tenure_core::lease::{Ending, Fence};
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
-
-/// Jobs of a call, and their dependencies.
-pub(crate) type JobsAndKinship = (Vec<NewJob>, Kinship);
 
 /// Follow-ups of one settle, by the time of their storage. Each knows its place in the item.
 pub(crate) struct FollowUps {

@@ -15,6 +15,7 @@ pub(crate) mod many;
 pub(crate) mod patch;
 pub(crate) mod pools;
 pub(crate) mod push;
+pub(crate) mod push_plan;
 pub(crate) mod queues;
 pub(crate) mod resources;
 pub(crate) mod retry;

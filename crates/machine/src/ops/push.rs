@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::answer::{Act, Context};
 use crate::jobs::replacing::may_replace;
 use crate::ops::after::{Fate, Heir, Way};
-use crate::ops::follow_ups::JobsAndKinship;
+use crate::ops::push_plan::{Goes, JobsAndKinship, PushPlan, PushedOne};
 use crate::rows::stored::{StoredLife, StoredShape};
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{
@@ -20,39 +20,6 @@ use tenure_core::requests::Push;
 use tenure_core::sentences::{JobRefusal, QueueRefusal};
 use tenure_core::time::{Moment, Span};
 
-/// The result of one pushed job.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PushedOne {
-    /// The row number of the stored job.
-    pub seq: Seq,
-    /// The id of the stored job; a duplicate has the existing one's.
-    pub id: JobId,
-    /// True if the job existed before.
-    pub duplicate: bool,
-    /// True if the job existed before, and got the new content.
-    pub replaced: bool,
-    /// True if no worker asked for its queue within the last minute.
-    pub unasked: bool,
-    /// For an existing job: its view in case its row is gone when it is read. It may end, or be deleted, between this
-    /// step and the read.
-    pub known: Option<Box<JobView>>,
-}
-
-/// The plan of a push for one job, made before any change.
-pub(crate) enum PushPlan {
-    /// A new job. A finished job of the same id whose time is over is deleted with it.
-    Store(Option<Box<Archived>>),
-    /// A job with this id exists, or holds the key.
-    Duplicate(Seq, JobId),
-    /// An earlier job of the same call has the key.
-    Earlier(usize),
-    /// An earlier item of the same call has the id: it is the same push.
-    Again(usize),
-    Replace(LiveJobId),
-    /// The holder of the key is finished, but still holds it for a time.
-    Revive(Seq),
-}
-
 /// The wait of a push whose key is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyWait {
@@ -60,13 +27,6 @@ enum KeyWait {
     GoesOn,
     /// A new wait: the holder was finished.
     Begins,
-}
-
-/// A job that this step finishes without keeping it: its id is free for jobs stored after it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Goes {
-    pub seq: Seq,
-    pub id: JobId,
 }
 
 /// A new job with its fate.

@@ -6,11 +6,13 @@ use tenure_core::events::{About, EventType};
 use tenure_core::flow::Kinship;
 
 use crate::answer::{Act, Context};
-use crate::ops::push::{PushedBy, PushedOne};
+use crate::ops::push::PushedBy;
+use crate::ops::push_plan::PushedOne;
 use crate::rows::Archive;
 use crate::rows::schedule_text::job_text;
 use crate::rows::stored::Stands;
 use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
+use tenure_core::job::MadeBy;
 use tenure_core::lease::Later;
 use tenure_core::moments::{first_cursor, round_up};
 use tenure_core::names::{JobId, JobRef, Owner, ScheduleId};
@@ -20,8 +22,8 @@ use tenure_core::requests::{
     PutSchedule, ResumeSchedule, RunScheduleNow, SyncSchedules,
 };
 use tenure_core::schedule::{
-    FirstPlan, MadeBy, NextBasis, Overlap, ScheduleSettings, ScheduleView, ScheduledJob,
-    SyncedSchedules, TimingSpec,
+    FirstPlan, NextBasis, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, SyncedSchedules,
+    TimingSpec,
 };
 use tenure_core::sentences::{Coming, ScheduleRefusal, TimingRefusal};
 use tenure_core::time::{Moment, Span};

@@ -7,7 +7,7 @@ use crate::answer::{Act, Context};
 use crate::lease::ending::End;
 use crate::ops::follow_ups::{FollowUps, kinship_of};
 use crate::ops::push::PushedBy;
-use crate::ops::push::PushedOne;
+use crate::ops::push_plan::PushedOne;
 use crate::rows::Archive;
 use crate::rows::stored::{StoredLife, parse_lease_id};
 use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};

@@ -6,10 +6,15 @@
 use crate::Machine;
 use crate::state::{Dependencies, Leases, Limits, Outbox, Pools, Space, WaitingLines};
 use crate::step::ends_at;
-use crate::time::agenda::is_ahead;
+use tenure_core::bounds::CLOCK_BEHIND_LOUD_US;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
+
+/// True if a time that was seen is far enough ahead of the clock for a report.
+pub(crate) fn is_ahead(seen: Moment, clock: Moment) -> bool {
+    seen.since(clock) > Span::from_us(CLOCK_BEHIND_LOUD_US)
+}
 
 /// The numbers of an empty namespace. The fields are those of [`Space`].
 #[derive(Clone, PartialEq, Eq, Debug)]

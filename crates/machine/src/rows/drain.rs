@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::rows::times::moment;
 use crate::rows::{Kind, RowKey, Rows};
 use crate::scarce::gauges::rows::{GaugeRow, SettingRow};
 use crate::state::{
@@ -14,7 +15,7 @@ use tenure_core::names::{
     Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
 };
 use tenure_core::settings::{PoolSettings, QueueSettings, ResourceState};
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 
 /// Numbers of a namespace.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
@@ -464,14 +465,4 @@ impl Space {
         let key = self.turn_key(&name, rank, g.name.as_ref());
         self.put(Kind::Turn, key, json(&row));
     }
-}
-
-/// The time of a row's microseconds.
-pub(crate) fn moment(us: u64) -> Moment {
-    Moment::from_us(us)
-}
-
-/// The duration of a row's microseconds.
-pub(crate) fn span(us: u64) -> Span {
-    Span::from_us(us)
 }

@@ -12,6 +12,7 @@ pub(crate) mod restore;
 pub(crate) mod schedule_text;
 pub(crate) mod stored;
 pub(crate) mod text_codec;
+pub(crate) mod times;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,9 +6,9 @@
 use crate::mutant::{Mutant, forgets};
 use crate::rows::drain::{
     KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
-    moment, span,
 };
 use crate::rows::stored::{StoredLease, StoredLife};
+use crate::rows::times::{moment, span};
 use crate::rows::{Kind, LiveRow};
 use crate::scarce::gauges::rows::SettingRow;
 use crate::state::{

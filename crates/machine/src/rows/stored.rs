@@ -6,8 +6,8 @@ use crate::rows::codec::{Reader, Writer};
 use crate::state::{JobKey, Kin, Origin, Parent, PastSettle, Seq};
 use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{
-    Backoff, JobError, JobState, JobView, Labels, Need, OnConflict, Outcome, Retry, Unique, Until,
-    retain_for,
+    Backoff, JobError, JobState, JobView, Labels, MadeBy, Need, OnConflict, Outcome, Retry, Unique,
+    Until, retain_for,
 };
 use tenure_core::lease::Fence;
 use tenure_core::names::{
@@ -15,7 +15,6 @@ use tenure_core::names::{
     UniqueKey, WorkerId,
 };
 use tenure_core::requests::JobFilter;
-use tenure_core::schedule::MadeBy;
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 use tenure_core::trace::TraceParent;

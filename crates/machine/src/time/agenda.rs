@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::findings::Findings;
-use crate::retention::resting::Resting;
+use crate::retention::resting::{Resting, is_ahead};
 use crate::state::Space;
-use tenure_core::bounds::CLOCK_BEHIND_LOUD_US;
 use tenure_core::names::Namespace;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 
 /// The namespaces that do not rest. Each is behind a pointer: it takes some KiB, and a tree keeps room for several
 /// times its entries.
@@ -178,9 +177,4 @@ impl Agenda {
             "a namespace has seen a later moment than is noted of all".to_owned()
         });
     }
-}
-
-/// True if a time that was seen is far enough ahead of the clock for a report.
-pub(crate) fn is_ahead(seen: Moment, clock: Moment) -> bool {
-    seen.since(clock) > Span::from_us(CLOCK_BEHIND_LOUD_US)
 }

@@ -8,9 +8,10 @@ use crate::rows::Archive;
 use crate::state::{LiveScheduleId, Origin, Seq, Space};
 use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
 use tenure_core::events::{About, EventType};
+use tenure_core::job::MadeBy;
 use tenure_core::moments::moment_id;
 use tenure_core::names::{JobId, QueueName};
-use tenure_core::schedule::{CatchUp, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
+use tenure_core::schedule::{CatchUp, LastFired, Overlap, Plan, PlannedMoment};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 

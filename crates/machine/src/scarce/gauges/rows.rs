@@ -5,7 +5,7 @@ use tenure_core::gauge::Gauge;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Moment;
 
-use crate::rows::drain::moment;
+use crate::rows::times::moment;
 use crate::state::{GaugeRest, GaugeState, GoodReading, OpenClaim, ReadingFailure};
 
 /// The settings of a limit.

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::state::remembered::Ends;
 use crate::state::{HeldNeed, Kin, LaneId, QueueId, Seq, ShapeId};
-use tenure_core::job::{EndedJob, JobState, Outcome, Retry, Unique};
+use tenure_core::job::{EndedJob, JobState, MadeBy, Outcome, Retry, Unique};
 use tenure_core::lease::Fence;
 use tenure_core::names::{FlowName, Group, JobId, QueueName};
-use tenure_core::schedule::MadeBy;
 use tenure_core::time::{Moment, Span};
 
 /// The common part of many jobs, stored once.
