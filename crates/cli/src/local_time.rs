@@ -10,6 +10,7 @@ use tenure_calendar::{ClockReading, LocalTime, Toward, Zone};
 use tenure_core::time::Moment;
 
 use crate::machine_zone;
+use crate::output::clock;
 
 /// How local times were read, for [`tell`]. A parser can return nothing but a value.
 static READ: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -18,7 +19,7 @@ static READ: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 pub fn moment(text: &str, toward: Toward) -> Option<Result<Moment, String>> {
     let time = LocalTime::parse(text)?;
     let read = match machine_zone::of_this_machine() {
-        Ok(zone) => in_zone(text, time, &zone, crate::cmd::now(), toward),
+        Ok(zone) => in_zone(text, time, &zone, clock::now(), toward),
         Err(why) => Err(format!(
             "this is a local time, and the zone of this machine is not known: {why}; write the offset, as \
              \"2026-12-01T09:55:00+08:00\""

@@ -14,6 +14,7 @@ use tenure_engine_api::Engine;
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;
+use crate::settings::token::own_token;
 use crate::settings::trust::trust;
 
 /// An opened store, with the parts to close at the end.
@@ -112,24 +113,6 @@ pub fn token() -> Result<Option<Secret>, Failure> {
     match own_token()? {
         Some(token) => Ok(Some(token)),
         None => profile::token(),
-    }
-}
-
-/// The token of the variable; an empty one counts as unset.
-pub fn own_token() -> Result<Option<Secret>, Failure> {
-    token_in("TENURE_TOKEN")
-}
-
-/// The token of this variable; an empty one counts as unset.
-pub fn token_in(variable: &str) -> Result<Option<Secret>, Failure> {
-    match std::env::var(variable) {
-        Ok(token) if token.is_empty() => Ok(None),
-        Ok(token) => Ok(Some(Secret::new(token))),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{variable} is not UTF-8"))
-                .hint("set it to a token that is plain text"))
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use tenure_core::flow::OnParentFailure;
 use tenure_core::names::{FlowName, JobRef};
 use tenure_core::time::Span;
 
-use crate::args::PageArgs;
+use crate::args::page::PageArgs;
 use crate::args::value::{parse_name, span};
 
 /// The jobs and flows that a pushed job names; for --lines only with --payloads.

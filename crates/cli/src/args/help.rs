@@ -8,7 +8,7 @@ use std::fmt::Write;
 use clap::builder::StyledStr;
 use clap::{Args, Command, CommandFactory};
 
-use crate::args::{Cli, Global, refused};
+use crate::args::{Cli, Global, HelpArgs, tips};
 use crate::exit::Failure;
 
 /// Commands under one heading.
@@ -83,21 +83,6 @@ const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
   NO_COLOR            no colours";
 
 const FOOT: &str = "Options of every command, such as --url and --json: tenure help --all";
-
-/// The arguments of `tenure help`.
-#[derive(Args, Debug, Clone)]
-#[command(after_help = "Examples:
-  tenure help --all            all commands, options of every command, exit codes
-  tenure help limit set
-  tenure help work --all       also the variables and files of CMD")]
-pub struct HelpArgs {
-    /// Show all commands, or the whole help of one.
-    #[arg(long)]
-    pub all: bool,
-    /// The command, and its subcommand if it has some.
-    #[arg(value_name = "COMMAND")]
-    pub command: Vec<String>,
-}
 
 /// The command line with its help as people read it. It costs a millisecond, so it is built only when it is needed.
 pub fn told() -> Command {
@@ -174,7 +159,7 @@ fn unknown(command: &Command, word: &str) -> Failure {
     let near = tenure_core::decode::nearest(word, names);
     let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
     Failure::usage(format!("there is no command '{word}'"))
-        .hint(format!("{near}{}", refused::where_to_look(word)))
+        .hint(format!("{near}{}", tips::where_to_look(word)))
 }
 
 /// A heading and a text below it.

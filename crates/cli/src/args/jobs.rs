@@ -11,8 +11,8 @@ use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, ScheduleId, 
 use tenure_core::requests::JobFilter;
 use tenure_core::time::{Moment, Span};
 
-use crate::args::PageArgs;
 use crate::args::flows::KinArgs;
+use crate::args::page::PageArgs;
 use crate::args::value::{
     End, end, label, moment, page_size, parse_name, past_moment, span, timeout, whole, word,
 };

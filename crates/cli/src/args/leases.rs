@@ -8,8 +8,9 @@ use tenure_core::bounds::{ITEMS_MAX, QUEUES_MAX, TTL_US_DEFAULT};
 use tenure_core::names::{LimitName, PoolName, QueueName};
 use tenure_core::time::Span;
 
+use crate::args::config::ConfigArg;
+use crate::args::page::PageArgs;
 use crate::args::value::{every, parse_name, positive, span, ttl, ttl_or_token};
-use crate::args::{ConfigArg, PageArgs};
 
 const WORK_AFTER: &str = "\
 CMD reads the payload from stdin and writes its result to $TENURE_RESULT_FILE. Its exit code says

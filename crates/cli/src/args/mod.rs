@@ -3,6 +3,7 @@
 //! Nothing here runs a command, reads a file or calls a store. Tokens are never arguments, since every user of a
 //! machine can see arguments.
 
+pub mod config;
 pub mod copy;
 pub mod doctor;
 pub mod events;
@@ -11,11 +12,13 @@ pub mod gauges;
 pub mod help;
 pub mod jobs;
 pub mod leases;
+pub mod page;
 pub mod refused;
 pub mod schedules;
 pub mod serve;
 pub mod settings;
 pub mod store;
+mod tips;
 pub mod value;
 
 use std::path::PathBuf;
@@ -86,15 +89,6 @@ pub struct Global {
     /// Print this help.
     #[arg(short, long, global = true, action = ArgAction::HelpShort, display_order = 1_001)]
     pub help: Option<bool>,
-}
-
-/// Where the settings of a command are.
-#[derive(Args, Debug, Clone)]
-pub struct ConfigArg {
-    /// The settings file, in TOML. Without it, a server reads /etc/tenure/tenure.toml if that file exists.
-    #[arg(id = "config", long = "config", value_name = "FILE")]
-    #[arg(env = "TENURE_CONFIG", hide_env_values = true)]
-    pub file: Option<std::path::PathBuf>,
 }
 
 const SERVE_AFTER: &str = "\
@@ -186,7 +180,7 @@ A smaller share of failures is shown as a note and does not change the exit code
     /// List leases with their holders, or take one back by force.
     Leases(leases::LeasesArgs),
     /// List the workers that asked for jobs within the last minute.
-    Workers(PageArgs),
+    Workers(page::PageArgs),
     /// Check a server, a folder or a Redis, and say what to change.
     Doctor(doctor::DoctorArgs),
     /// Check that the store's counts agree with its content.
@@ -222,7 +216,22 @@ complete too, if a server answers within 300 ms.")]
     /// Print the version.
     Version,
     /// Print the help of a command, or of all.
-    Help(help::HelpArgs),
+    Help(HelpArgs),
+}
+
+/// The arguments of `tenure help`.
+#[derive(Args, Debug, Clone)]
+#[command(after_help = "Examples:
+  tenure help --all            all commands, options of every command, exit codes
+  tenure help limit set
+  tenure help work --all       also the variables and files of CMD")]
+pub struct HelpArgs {
+    /// Show all commands, or the whole help of one.
+    #[arg(long)]
+    pub all: bool,
+    /// The command, and its subcommand if it has some.
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 /// The arguments of `tenure error`.
@@ -257,23 +266,4 @@ pub struct AuditArgs {
     /// Read the whole folder, with payloads and results, and verify its checksums; lists damaged jobs.
     #[arg(long)]
     pub deep: bool,
-}
-
-/// A page of a list.
-#[derive(Args, Debug, Clone)]
-pub struct PageArgs {
-    /// Items per page, 1 to 1,000.
-    #[arg(long, value_name = "N", default_value_t = tenure_core::bounds::LIST_DEFAULT)]
-    #[arg(value_parser = value::page_size)]
-    pub max: usize,
-    /// Continue after the previous page: its `next`.
-    #[arg(long, value_name = "CURSOR")]
-    pub cursor: Option<String>,
-}
-
-impl PageArgs {
-    /// As the engine takes it.
-    pub fn page(self) -> tenure_core::requests::Page {
-        tenure_core::requests::Page { max: self.max, cursor: self.cursor }
-    }
 }

@@ -12,7 +12,7 @@ use clap::{Command, Error, Parser};
 use tenure_core::decode::nearest;
 use tenure_core::shell::quoted;
 
-use super::{Cli, help};
+use super::{Cli, help, tips};
 use crate::exit::{Failure, USAGE};
 use crate::output::{colour, printable};
 
@@ -54,32 +54,6 @@ fn is_plain(word: &str) -> bool {
     printable(word) == word
 }
 
-/// A tip for a command that does not exist.
-pub fn where_to_look(word: &str) -> &'static str {
-    match word {
-        "bench" => {
-            "measuring is a program of its own: in a clone of Tenure, `cargo run --release --package \
-             tenure-lab -- bench`"
-        }
-        "worker" | "consume" => {
-            "`tenure work QUEUE -- CMD` runs jobs; `tenure help --all` lists all commands"
-        }
-        "pause" | "resume" => {
-            "`tenure queue pause QUEUE`, `tenure limit pause LIMIT` and `tenure schedule pause ID` do; \
-             `tenure help --all` lists all commands"
-        }
-        "dashboard" | "ui" | "web" => "the dashboard is at the address of the server, in a browser",
-        "ls" | "list" => "`tenure jobs` lists jobs; `tenure help --all` lists all commands",
-        "config" => {
-            "`tenure serve --print-config` shows the settings of a server; see docs/guides/settings.md"
-        }
-        "logs" | "log" => {
-            "a server and a worker write to stderr; `tenure events` shows what happened to jobs"
-        }
-        _ => "`tenure help --all` lists all commands",
-    }
-}
-
 fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
     if let Some(line) = with_dashes(command, words) {
         return named_mut(command, words)
@@ -92,7 +66,7 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
     }
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => match error.get(ContextKind::InvalidSubcommand) {
-            Some(ContextValue::String(said)) => Some(where_to_look(said).to_owned()),
+            Some(ContextValue::String(said)) => Some(tips::where_to_look(said).to_owned()),
             _ => None,
         },
         ErrorKind::MissingRequiredArgument => example(named(command, words)),

@@ -8,8 +8,8 @@ use tenure_core::names::{JobId, Owner, QueueName, ScheduleId};
 use tenure_core::schedule::TimingSpec;
 use tenure_core::time::{Moment, Span};
 
-use crate::args::PageArgs;
 use crate::args::jobs::SayArgs;
+use crate::args::page::PageArgs;
 use crate::args::settings::{Format, LaterArgs};
 use crate::args::value::{every, moment, parse_name, span, whole};
 

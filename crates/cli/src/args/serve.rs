@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use tenure_core::bounds::{BODY_BYTES_MAX, NAMESPACES_MAX_DEFAULT, PAGE_BYTES_MAX};
 use tenure_core::time::{Moment, Span};
 
-use crate::args::ConfigArg;
+use crate::args::config::ConfigArg;
 use crate::args::value::{moment, positive, span};
 use crate::logging::{LogFormat, LogLevel};
-use crate::settings::Settings;
+use crate::settings::effective::Settings;
 
 /// A body and an answer of the largest size, within the three quarters that ordinary calls may use.
 const IN_FLIGHT_BYTES_MIN: u64 = 32 << 20;

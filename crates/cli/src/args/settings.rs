@@ -9,8 +9,8 @@ use tenure_core::names::{LimitName, PoolName, QueueName, ResourceId, Tag};
 use tenure_core::settings::Pick;
 use tenure_core::time::{Moment, Span};
 
-use crate::args::PageArgs;
 use crate::args::gauges::GaugeArgs;
+use crate::args::page::PageArgs;
 use crate::args::value::{
     PerSpan, Setting, boolean, count, moment, parse_name, positive, rate, setting, span, timeout,
 };

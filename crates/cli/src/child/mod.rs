@@ -3,6 +3,7 @@
 //! Nothing here calls a store.
 
 pub mod environment;
+pub mod grace;
 pub mod guard;
 pub mod outcome;
 pub mod run;

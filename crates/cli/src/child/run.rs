@@ -25,6 +25,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::child::environment::Environment;
+use crate::child::grace::KILLED_MAX;
 use crate::child::guard;
 use crate::child::guard::feed::{Feed, GuardVoice};
 use crate::child::guard::listen::{Listener, end_deaf, end_unguarded, listen_to, next_said};
@@ -34,12 +35,8 @@ use crate::child::outcome::How;
 use crate::child::stderr::{Tail, pass_through};
 use crate::exit::{Failure, NOT_FOUND, NOT_RUNNABLE, NOT_STARTED};
 
-/// Between SIGTERM and SIGKILL.
-pub const GRACE: Duration = Duration::from_secs(5);
-/// The same for processes that CMD left behind when it ended: its own work is done.
+/// Between SIGTERM and SIGKILL of processes that CMD left behind when it ended: its own work is done.
 const LEFT_GRACE: Duration = Duration::from_secs(1);
-/// After SIGKILL all is over at once, unless the system does not let it.
-pub const KILLED_MAX: Duration = Duration::from_secs(1);
 /// A process that CMD left behind may hold stderr open; its end is waited for no longer than this.
 const STDERR_GRACE: Duration = Duration::from_millis(250);
 
@@ -411,6 +408,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child::grace::GRACE;
     use crate::child::run_folder::RunFolder;
     use tenure_testkit::fake;
 

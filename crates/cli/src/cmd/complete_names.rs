@@ -23,7 +23,8 @@ use crate::args::Cli;
 use crate::exit::Failure;
 use crate::settings;
 use crate::settings::profile;
-use crate::store::{OpenedStore, own_token};
+use crate::settings::token::own_token;
+use crate::store::OpenedStore;
 
 /// The person who pressed the key waits for it.
 const WITHIN: Duration = Duration::from_millis(300);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use tenure::remote::Callee;
 use tenure::url::StoreUrl;
 
-use self::finding::{Finding, Severity};
+use self::finding::{Examined, Finding, Severity};
 use crate::args::Global;
 use crate::args::doctor::DoctorArgs;
 use crate::exit::{Failure, NO, UNAVAILABLE};
@@ -28,17 +28,6 @@ use crate::output::{Output, printable, width};
 const CHECK_WIDTH: usize = "persistence".len();
 /// The severity, the check, and the gaps behind each.
 const MARGIN: usize = "wrong".len() + CHECK_WIDTH + 4;
-
-/// An examined thing with its findings.
-struct Examined {
-    /// A word for it.
-    what: &'static str,
-    /// Its address, without a password.
-    store: String,
-    /// If it is more than one server: the name of each, as findings have it.
-    servers: Vec<String>,
-    findings: Vec<Finding>,
-}
 
 #[derive(Serialize)]
 struct DoctorReport<'a> {

@@ -8,7 +8,7 @@ use tenure_core::time::Moment;
 use crate::args::jobs::JobArg;
 use crate::cmd::holders::Holders;
 use crate::exit::Failure;
-use crate::output::clock::sentence;
+use crate::output::clock::{self, sentence};
 use crate::output::prose::wrapped;
 use crate::output::table::when;
 use crate::output::{Output, width};
@@ -26,7 +26,7 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
     } else {
         Holders::ask(client, lease.chain(others.iter().map(String::as_str))).await
     };
-    out.answer(&explained, |explained| fitted(&people(explained, &holders, super::now())))
+    out.answer(&explained, |explained| fitted(&people(explained, &holders, clock::now())))
 }
 
 /// The same as text, for a screen of its own; holders are named by their ids alone.

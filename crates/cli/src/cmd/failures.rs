@@ -8,6 +8,7 @@ use tenure_core::time::Moment;
 use crate::args::jobs::FailuresArgs;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::{Table, when};
 
 /// Shows the groups, those with the most jobs first.
@@ -16,7 +17,7 @@ pub async fn run(client: &Client, out: Output, args: FailuresArgs) -> Result<(),
     let one_queue = queue.is_some();
     let request = ListFailures { queue, kind, finished_after, max };
     let found = client.run(request).await?;
-    out.answer(&found, |found| people(&found.items, one_queue, super::now()))?;
+    out.answer(&found, |found| people(&found.items, one_queue, clock::now()))?;
     if found.partial && !out.json {
         crate::output::hint("only 10,000 failed jobs were read; there are more");
     }

@@ -9,9 +9,10 @@ use tenure_core::requests::{DoneMany, JobFilter, RetryJobs};
 use tenure_core::time::{Moment, Span};
 
 use crate::args::flows::{FlowAction, FlowArgs};
-use crate::cmd::{cancel, contact};
+use crate::cmd::{cancel, contact, next_page};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
 
@@ -20,8 +21,8 @@ pub async fn run(client: &Client, out: Output, args: FlowArgs, url: &str) -> Res
     let view = match (args.action, args.flow) {
         (None, None) => {
             let listed = client.list_flows(args.page.page()).await?;
-            out.answer(&listed, |listed| table(&listed.items, super::now()))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            out.answer(&listed, |listed| table(&listed.items, clock::now()))?;
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             return Ok(());
         }
         (None, Some(flow)) => client.get_flow(flow, Span::ZERO).await?,
@@ -38,7 +39,7 @@ pub async fn run(client: &Client, out: Output, args: FlowArgs, url: &str) -> Res
 }
 
 fn show(out: Output, view: &FlowView) -> Result<(), Failure> {
-    out.answer(view, |view| people(view, super::now()))
+    out.answer(view, |view| people(view, clock::now()))
 }
 
 fn people(view: &FlowView, now: Moment) -> String {

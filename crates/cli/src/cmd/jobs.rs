@@ -6,8 +6,10 @@ use tenure_core::requests::ListJobs;
 use tenure_core::time::Moment;
 
 use crate::args::jobs::JobsArgs;
+use crate::cmd::next_page;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::{Table, when};
 
 /// Lists those that match.
@@ -15,8 +17,8 @@ pub async fn run(client: &Client, out: Output, args: JobsArgs) -> Result<(), Fai
     let request =
         ListJobs { filter: args.filter.filter(), page: args.page.page(), full: args.full };
     let listed = client.run(request).await?;
-    out.answer(&listed, |listed| people(&listed.items, super::now()))?;
-    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    out.answer(&listed, |listed| people(&listed.items, clock::now()))?;
+    next_page::tell(out, listed.next.as_deref(), listed.partial);
     Ok(())
 }
 

@@ -5,16 +5,17 @@ use tenure_core::flow::{ChildView, ParentJob, ParentView};
 use tenure_core::time::Moment;
 
 use crate::args::flows::{ChildrenArgs, ParentsArgs};
-use crate::cmd::flow;
+use crate::cmd::{flow, next_page};
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::{Table, when};
 
 /// Lists the parents of a job.
 pub async fn parents(client: &Client, out: Output, args: ParentsArgs) -> Result<(), Failure> {
     let listed = client.list_parents(args.job, args.full, args.page.page()).await?;
-    out.answer(&listed, |listed| parents_table(&listed.items, super::now()))?;
-    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    out.answer(&listed, |listed| parents_table(&listed.items, clock::now()))?;
+    next_page::tell(out, listed.next.as_deref(), listed.partial);
     Ok(())
 }
 
@@ -22,7 +23,7 @@ pub async fn parents(client: &Client, out: Output, args: ParentsArgs) -> Result<
 pub async fn children(client: &Client, out: Output, args: ChildrenArgs) -> Result<(), Failure> {
     let listed = client.list_children(args.job, args.page.page()).await?;
     out.answer(&listed, |listed| children_table(&listed.items))?;
-    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    next_page::tell(out, listed.next.as_deref(), listed.partial);
     Ok(())
 }
 

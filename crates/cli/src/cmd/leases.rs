@@ -7,8 +7,10 @@ use tenure_core::requests::{ForceLease, ListLeases, Page};
 
 use crate::args::leases::{LeasesAction, LeasesArgs};
 use crate::cmd::holders::Holders;
+use crate::cmd::next_page;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::page::Page as Fields;
 use crate::output::table::{CUT, Table, or_dash, when};
 
@@ -35,7 +37,7 @@ pub async fn run(client: &Client, out: Output, args: LeasesArgs) -> Result<(), F
     let listed = client.run(request).await?;
     let holders = holders(client, out, &listed.items).await;
     out.answer(&listed, |listed| people(&listed.items, &holders))?;
-    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    next_page::tell(out, listed.next.as_deref(), listed.partial);
     Ok(())
 }
 
@@ -90,7 +92,7 @@ fn held(lease: &LeaseSummary) -> String {
 }
 
 fn people(leases: &[LeaseSummary], holders: &Holders) -> String {
-    let now = super::now();
+    let now = clock::now();
     let head = ["HOLDER", "SINCE", "EXPIRES", "QUEUE", "JOB", "HOLDS", "LEASE"];
     let mut table = Table::new(&head).ids(&["LEASE"]);
     for lease in leases {
@@ -108,7 +110,7 @@ fn people(leases: &[LeaseSummary], holders: &Holders) -> String {
 }
 
 fn one(lease: &LeaseSummary, holders: &Holders) -> String {
-    let now = super::now();
+    let now = clock::now();
     let (name, id) = (holders.name(&lease.holder), &lease.holder);
     let mut fields = Fields::default();
     fields

@@ -12,9 +12,10 @@ use crate::args::settings::{LimitAction, LimitArgs};
 use crate::args::value::{PerSpan, Setting};
 use crate::cmd::holders::Holders;
 use crate::cmd::limit_gauge;
+use crate::cmd::next_page;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::output::clock::second;
+use crate::output::clock::{self, second};
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
 
@@ -29,7 +30,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
         (None, None) => {
             let listed = client.run(ListLimits { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             return Ok(());
         }
     };
@@ -74,7 +75,7 @@ async fn show(client: &Client, out: Output, view: &LimitView) -> Result<(), Fail
     } else {
         Holders::ask(client, view.holders.iter().map(|one| one.holder.as_str())).await
     };
-    out.answer(view, |view| people(view, &holders, super::now()))
+    out.answer(view, |view| people(view, &holders, clock::now()))
 }
 
 /// `--rate` and `--burst` as one field.
@@ -126,7 +127,7 @@ fn paused(limit: &LimitView, now: Moment) -> Option<Moment> {
 }
 
 fn table(limits: &[LimitView]) -> String {
-    let now = super::now();
+    let now = clock::now();
     let head = ["LIMIT", "IN USE", "RATE", "GAP", "WAITING", "TEMPLATE", "PAUSED UNTIL"];
     let mut table = Table::new(&head).numbers(&["WAITING"]);
     for limit in limits {

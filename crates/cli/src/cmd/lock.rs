@@ -18,15 +18,17 @@ use self::waiting::WaitTeller;
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
 use crate::child::environment::close_to_cmd;
+use crate::child::grace::GRACE;
 use crate::child::guard::process::adopt_orphans;
 use crate::child::outcome::How;
-use crate::child::run::{CmdUnstarted, GRACE, GuardLink, Running, Streams};
+use crate::child::run::{CmdUnstarted, GuardLink, Running, Streams};
 use crate::child::run_folder::RunFolder;
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
 use crate::cmd::work::heartbeats;
 use crate::exit::{DISK, Failure, LEASE_LOST, by_signal};
 use crate::json_args;
+use crate::output::clock;
 use crate::output::tell;
 
 /// Runs CMD while a lock is held.
@@ -92,7 +94,7 @@ async fn hold(
                 Some(wait) => (format!(" within {wait}"), "try a longer --wait"),
                 None => (String::new(), "try again"),
             };
-            let why = why::sentence(&last.reasons, super::now());
+            let why = why::sentence(&last.reasons, clock::now());
             let why = if why.is_empty() { why } else { format!(": {why}") };
             let failure =
                 Failure::new(args.exit_code, format!("could not get {what}{within}{why}"));

@@ -23,6 +23,8 @@ pub mod limit;
 mod limit_gauge;
 pub mod lock;
 pub mod man_pages;
+mod next_page;
+mod no_worker;
 pub mod pool;
 pub mod pool_sync;
 pub mod push;
@@ -49,8 +51,6 @@ pub mod work_parents;
 pub mod workers;
 
 use tenure::Client;
-use tenure_core::time::Moment;
-use tenure_engine_api::{Clock, SystemClock};
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
 use crate::args::{Cli, Command, Global, help};
@@ -58,11 +58,6 @@ use crate::demo;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::store::OpenedStore;
-
-/// This machine's clock, for output to people and for nothing else.
-pub fn now() -> Moment {
-    SystemClock.now()
-}
 
 /// Runs the command of the command line.
 pub async fn run(cli: Cli) -> Result<(), Failure> {
@@ -154,11 +149,4 @@ async fn with_client(
         | Command::Help(_)
         | Command::Error(_) => Err(Failure::bug("this command opens no store")),
     }
-}
-
-/// Says on stderr how a list goes on, where people read it.
-pub fn tell_more(out: Output, next: Option<&str>, partial: bool) {
-    let (false, Some(next)) = (out.json, next) else { return };
-    let why = if partial { "only a part was read" } else { "there are more" };
-    crate::output::hint(&format!("{why}: continue with --cursor '{next}'"));
 }

@@ -11,12 +11,13 @@ use crate::args::settings::{PoolAction, PoolArgs};
 use crate::args::value::Setting;
 use crate::cmd::holders::Holders;
 use crate::cmd::limit::{rate_of, rate_text};
+use crate::cmd::next_page;
 use crate::cmd::pool_sync;
 use crate::cmd::set_file::{LineBreaks, SetFile};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
-use crate::output::clock::second;
+use crate::output::clock::{self, second};
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
 
@@ -33,13 +34,13 @@ pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Fai
             out.answer(&(&view, &listed), |(view, listed)| {
                 people(view) + "\n" + &resources(&listed.items, &holders)
             })?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
         (None, None) => {
             let listed = client.run(ListPools { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
     }
@@ -78,7 +79,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
             let listed = client.run(ListResources { pool: name, page: page.page() }).await?;
             let holders = holders(client, out, &listed.items).await;
             out.answer(&listed, |listed| resources(&listed.items, &holders))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
         PoolAction::Remove(which) => {
@@ -210,7 +211,7 @@ fn tags(resource: &ResourceView) -> String {
 }
 
 fn resources(resources: &[ResourceView], holders: &Holders) -> String {
-    let now = super::now();
+    let now = clock::now();
     let head = ["ID", "STATE", "IN USE", "USES", "LAST USED", "UNTIL", "TAGS", "NOTE"];
     let mut table = Table::new(&head).numbers(&["USES"]);
     for resource in resources {

@@ -6,30 +6,28 @@ use tenure_core::decode;
 use tenure_core::flow::OnParentFailure;
 use tenure_core::job::{JobState, JobView, Labels, Need, NewJob, OnConflict, PushedJob, Until};
 use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, UniqueKey};
-use tenure_core::requests::{ListQueues, Page, Push, PushAnswer, Pushed};
+use tenure_core::requests::{Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
-use tenure_core::settings::QueueView;
 use tenure_core::time::{Moment, Span};
 use tenure_core::trace::TraceParent;
 
 use crate::args::flows::KinArgs;
 use crate::args::jobs::{PushArgs, SayArgs};
 use crate::child::environment::TRACEPARENT;
+use crate::cmd::no_worker;
 use crate::cmd::push_lines::{self, Lines};
 use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::when;
-
-/// Names shown beside a queue that nobody asks for.
-const NAMES_SHOWN: usize = 5;
 
 /// Stores the job, or every line of the file.
 pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Result<(), Failure> {
     let PushArgs { queue, payload, lines, payloads, id, unique, wait, at, delay, kin, say, .. } =
         args;
-    let expires_at = args.expires_at.map(|end| end.moment(super::now()));
+    let expires_at = args.expires_at.map(|end| end.moment(clock::now()));
     let when = Times { at, delay, expires_at };
     let (until, on_conflict) = (args.until.into(), args.on_conflict.into());
     let (hold, within) = (args.unique_for, args.within);
@@ -62,11 +60,11 @@ pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Res
     if wait.is_none() {
         out.answer(&pushed, |pushed| format!("{}\n", pushed.job.id))?;
     }
-    if let Some(there) = there_already(&pushed, &id, &meant, super::now()) {
+    if let Some(there) = there_already(&pushed, &id, &meant, clock::now()) {
         crate::output::tell(&there);
     }
     if pushed.workers == Some(0) {
-        tell_no_worker(client, &pushed.job.queue).await;
+        no_worker::tell(client, &pushed.job.queue).await;
     }
     let Some(wait) = wait else { return Ok(()) };
     let job = pushed.job.id;
@@ -233,35 +231,6 @@ fn state(job: &JobView, now: Moment) -> String {
         (state, Some(at), _) if state.is_finished() => format!("{state} {}", when(at, now)),
         _ => format!("{state}, pushed {}", when(job.created_at, now)),
     }
-}
-
-/// Says that nobody asks for a queue, and which queues somebody does ask for: otherwise a job behind a typing error
-/// would wait for ever. The push does not fail if this cannot be found out.
-pub async fn tell_no_worker(client: &Client, queue: &QueueName) {
-    let page = Page { max: tenure_core::bounds::LIST_MAX, cursor: None };
-    let listed = client.run(ListQueues { page }).await;
-    let queues = listed.map(|listed| listed.items).unwrap_or_default();
-    crate::output::tell(&no_worker(queue, &queues));
-}
-
-fn no_worker(queue: &QueueName, queues: &[QueueView]) -> String {
-    let busy = |view: &&QueueView| view.workers > 0 && view.name != *queue;
-    let names: Vec<&str> = queues.iter().filter(busy).map(|view| view.name.as_str()).collect();
-    let head = format!("nobody has asked for queue '{queue}' in the last minute");
-    match some_names(queue.as_str(), &names) {
-        Some(names) => format!("{head}; queues with workers: {names}"),
-        None => format!("{head}; no queue has workers"),
-    }
-}
-
-/// A few names, the one that was perhaps meant first; `None` if there are none.
-pub fn some_names(meant: &str, names: &[&str]) -> Option<String> {
-    let nearest = decode::nearest(meant, names.iter().copied());
-    let others = names.iter().copied().filter(|name| Some(*name) != nearest);
-    let quoted: Vec<String> =
-        nearest.into_iter().chain(others).take(NAMES_SHOWN).map(|n| format!("'{n}'")).collect();
-    let more = if names.len() > NAMES_SHOWN { ", …" } else { "" };
-    Some(quoted.join(", ") + more).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use tenure_core::refusal::{Problem, Refusal};
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tokio::sync::mpsc;
 
+use crate::cmd::no_worker;
 use crate::exit::{Failure, NO};
 use crate::input::Input;
 use crate::output::Output;
@@ -68,7 +69,7 @@ pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Resu
         crate::output::tell(&there);
     }
     for queue in &answers.without_workers {
-        super::push::tell_no_worker(client, queue).await;
+        no_worker::tell(client, queue).await;
     }
     match answers.bad {
         0 => Ok(()),

@@ -14,10 +14,11 @@ use tenure_core::time::Moment;
 use crate::args::settings::{QueueAction, QueueArgs, QueueSetArgs};
 use crate::args::value::Setting;
 use crate::cmd::job::json;
+use crate::cmd::next_page;
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
-use crate::output::clock::second;
+use crate::output::clock::{self, second};
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
 
@@ -27,7 +28,7 @@ pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Fa
         (None, None) => {
             let listed = client.run(ListQueues { page: args.page.page() }).await?;
             out.answer(&listed, |listed| table(&listed.items))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             return Ok(());
         }
         (None, Some(queue)) => client.run(GetQueue { queue }).await?,
@@ -110,7 +111,7 @@ fn shares(options: &[String], queue: &QueueName) -> Result<Patch<BTreeMap<Group,
 }
 
 fn table(queues: &[QueueView]) -> String {
-    let now = super::now();
+    let now = clock::now();
     let mut table = Table::new(&[
         "QUEUE",
         "READY",
@@ -144,7 +145,7 @@ pub fn paused(is_paused: bool, until: Option<Moment>) -> Option<String> {
 }
 
 fn people(queue: &QueueView) -> String {
-    let now = super::now();
+    let now = clock::now();
     let (settings, counts) = (&queue.settings, &queue.counts);
     let mut page = Page::default();
     page.field("queue", &queue.name)

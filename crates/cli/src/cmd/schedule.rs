@@ -12,6 +12,8 @@ use tenure_core::schedule::ScheduleView;
 use tenure_engine_api::CallError;
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
+use crate::cmd::next_page;
+use crate::cmd::no_worker;
 use crate::cmd::schedule_preview;
 use crate::cmd::schedule_sync;
 use crate::exit::Failure;
@@ -24,7 +26,7 @@ pub async fn run(client: &Client, out: Output, args: ScheduleArgs) -> Result<(),
             let list = ListSchedules { owner: args.owner, full: false, page: args.page.page() };
             let listed = client.list_schedules(list).await?;
             out.answer(&listed, |listed| show::table(&listed.items))?;
-            super::tell_more(out, listed.next.as_deref(), listed.partial);
+            next_page::tell(out, listed.next.as_deref(), listed.partial);
             return Ok(());
         }
         (None, Some(schedule)) => client.get_schedule(schedule).await?,
@@ -80,7 +82,7 @@ async fn run_now(
         ));
     }
     if pushed.workers == Some(0) {
-        super::push::tell_no_worker(client, &pushed.job.queue).await;
+        no_worker::tell(client, &pushed.job.queue).await;
     }
     Ok(())
 }

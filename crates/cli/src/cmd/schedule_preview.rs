@@ -10,11 +10,12 @@ use tenure_core::time::{Moment, Span};
 use crate::args::schedules::{PreviewArgs, Start};
 use crate::exit::{Failure, USAGE};
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::when;
 
 /// Prints the moments, or with `--json` the answer of the HTTP call.
 pub fn run(out: Output, args: &PreviewArgs) -> Result<(), Failure> {
-    let now = super::now();
+    let now = clock::now();
     let timing = args.timing.spec(now);
     if timing.every.is_some() && timing.starts_at.is_none() && args.id.is_none() {
         return Err(Failure::usage("an interval without --starts-at needs the ID of its schedule")

@@ -43,7 +43,7 @@ use crate::child::signals::Signals;
 use crate::exit::{BUG, Failure, by_signal};
 use crate::logging::{self, LogFormat};
 use crate::output::Output;
-use crate::settings::ServerToken;
+use crate::settings::effective::ServerToken;
 use crate::settings::layers::Origin;
 
 /// After the engine stopped, its last answers have this long to leave.

@@ -6,6 +6,7 @@ use tenure_core::requests::{GetStats, ScheduleStats, Stats};
 use tenure_core::time::Moment;
 
 use crate::exit::Failure;
+use crate::output::clock;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
 use crate::output::{Output, size};
@@ -17,7 +18,7 @@ pub async fn run(client: &Client, out: Output) -> Result<(), Failure> {
 }
 
 fn people(stats: &Stats) -> String {
-    let now = super::now();
+    let now = clock::now();
     let states = JobState::ALL.map(JobState::as_str);
     let mut table = Table::new(&[&["QUEUE"], &states[..]].concat()).numbers(&states);
     for (queue, counts) in &stats.queues {

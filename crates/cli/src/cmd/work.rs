@@ -19,10 +19,11 @@ use tenure_engine_api::CallError;
 
 use crate::args::leases::WorkArgs;
 use crate::child::environment::close_to_cmd;
+use crate::child::grace::{GRACE, KILLED_MAX};
 use crate::child::guard::process::adopt_orphans;
-use crate::child::run::{GRACE, KILLED_MAX};
 use crate::child::signals::Signals;
 use crate::cmd::contact::Contact;
+use crate::cmd::no_worker;
 use crate::cmd::work_counted::Counting;
 use crate::cmd::work_job::Cmd;
 use crate::cmd::work_lines::JobLines;
@@ -248,7 +249,7 @@ async fn tell_strange(client: Client, queues: Vec<QueueName>) {
         let others = listed.items.iter().filter(|view| !queues.contains(&view.name));
         let names: Vec<&str> = others.map(|view| view.name.as_str()).collect();
         let head = format!("queue '{queue}' has no jobs, not even finished ones");
-        match super::push::some_names(queue.as_str(), &names) {
+        match no_worker::some_names(queue.as_str(), &names) {
             Some(names) => tell(&format!("{head}; other queues: {names}")),
             None => tell(&head),
         }

@@ -11,8 +11,9 @@ use tenure_core::time::Span;
 
 use crate::args::leases::BondArgs;
 use crate::child::environment::{self, Environment, JobFiles};
+use crate::child::grace::GRACE;
 use crate::child::outcome;
-use crate::child::run::{self, GRACE, GuardLink, Running, Streams};
+use crate::child::run::{self, GuardLink, Running, Streams};
 use crate::child::run_folder::RunFolder;
 use crate::cmd::work_parents::{self, NoFile};
 use crate::exit::{DISK, Failure};

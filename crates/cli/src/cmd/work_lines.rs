@@ -11,6 +11,7 @@ use tenure_console::stderr;
 use tenure_core::lease::{Ending, Later};
 use tenure_core::time::{Moment, Span};
 
+use crate::output::clock;
 use crate::output::tell;
 
 /// The form of the messages.
@@ -55,7 +56,7 @@ impl JobLines {
                 tell(&format!("job '{id}' of queue '{}' started{again}", view.queue));
             }
             JobLines::Json => write(&JobLine::JobStarted {
-                at: super::now(),
+                at: clock::now(),
                 job: id,
                 queue: view.queue.as_str(),
                 kind: &view.kind,
@@ -73,7 +74,7 @@ impl JobLines {
                 tell(&format!("job '{id}' {} after {}", said(outcome), time(took)))
             }
             JobLines::Json => write(&JobLine::JobEnded {
-                at: super::now(),
+                at: clock::now(),
                 job: id,
                 outcome: outcome.map(|outcome| name(&outcome.ending)),
                 took: Span::from_ms(u64::try_from(took.as_millis()).unwrap_or(u64::MAX / 1_000)),

@@ -3,22 +3,24 @@
 use tenure::Client;
 use tenure_core::requests::{ListWorkers, WorkerView};
 
-use crate::args::PageArgs;
+use crate::args::page::PageArgs;
 use crate::cmd::holders;
+use crate::cmd::next_page;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock;
 use crate::output::table::{Table, or_dash, when};
 
 /// Lists the workers in a table.
 pub async fn run(client: &Client, out: Output, page: PageArgs) -> Result<(), Failure> {
     let listed = client.run(ListWorkers { page: page.page() }).await?;
     out.answer(&listed, |listed| people(&listed.items))?;
-    super::tell_more(out, listed.next.as_deref(), listed.partial);
+    next_page::tell(out, listed.next.as_deref(), listed.partial);
     Ok(())
 }
 
 fn people(workers: &[WorkerView]) -> String {
-    let now = super::now();
+    let now = clock::now();
     let head = ["WORKER", "LEASES", "SEEN", "VERSION", "QUEUES", "ID"];
     let mut table = Table::new(&head).numbers(&["LEASES"]).ids(&["ID"]);
     for worker in workers {

@@ -17,6 +17,8 @@ use crate::settings::file::{
     FilePlace, FileTable, FileValue, SettingsFile, beside, only_known, only_own_command,
 };
 
+/// The commands whose options are settings, each with the table of its name.
+pub const LAYERED: [&str; 2] = ["serve", "work"];
 /// Options that say where settings are, or what to do with them: neither has a key. A person accepts a loss for one
 /// start only.
 const NO_SETTINGS: [&str; 3] = ["config", "print_config", "accept_loss"];
@@ -248,7 +250,7 @@ fn below_its_table(file: &SettingsFile, command: &Command) -> Result<(), Failure
 
 /// The table of a command; every other table must be that of another one.
 fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f FileTable>, Failure> {
-    only_known(&file.table, "the file", &super::LAYERED)?;
+    only_known(&file.table, "the file", &LAYERED)?;
     let Some(entry) = file.table.get(name) else { return Ok(None) };
     match &entry.value {
         FileValue::Table(table) => Ok(Some(table)),

@@ -6,8 +6,7 @@ use std::fs;
 
 use clap::{Command, CommandFactory};
 
-use super::LAYERED;
-use super::layers::{is_setting, key, variable};
+use super::layers::{LAYERED, is_setting, key, variable};
 use crate::args::Cli;
 
 /// A command whose options are settings.

@@ -1,5 +1,6 @@
-//! Tokens that are kept outside of the settings: in a file of their own, or printed by a command such as `pass`. One a line;
-//! empty lines and those that begin with `#` are no tokens. A server takes each of them, a client shows the first.
+//! Tokens that are kept outside of the settings: in a variable, in a file of their own, or printed by a command such as
+//! `pass`. The latter two have one a line; empty lines and those that begin with `#` are no tokens. A server takes each of
+//! them, a client shows the first.
 //!
 //! A token that was read goes into a [`Secret`] and nowhere else; no message shows a part of it.
 
@@ -95,6 +96,24 @@ fn tokens(text: &str, what: &str) -> Result<Vec<Secret>, Failure> {
         _ => return Ok(found.into_iter().map(Secret::new).collect()),
     };
     Err(Failure::usage(format!("{what} {why}")).hint("write a token on a line of its own"))
+}
+
+/// The token of the variable; an empty one counts as unset.
+pub fn own_token() -> Result<Option<Secret>, Failure> {
+    token_in("TENURE_TOKEN")
+}
+
+/// The token of this variable; an empty one counts as unset.
+pub fn token_in(variable: &str) -> Result<Option<Secret>, Failure> {
+    match std::env::var(variable) {
+        Ok(token) if token.is_empty() => Ok(None),
+        Ok(token) => Ok(Some(Secret::new(token))),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("{variable} is not UTF-8"))
+                .hint("set it to a token that is plain text"))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tenure_core::requests::{ExplainJob, GetLimit, JobFilter, ListJobs, ListLease
 use tenure_core::time::Moment;
 use tenure_engine_api::{CallError, Clock, SystemClock};
 
-use crate::top::screen::View;
+use crate::top::view::View;
 
 /// Most jobs of one list.
 const JOBS: usize = 100;

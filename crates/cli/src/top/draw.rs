@@ -11,7 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::top::asked::Content;
 use crate::top::rows::{ScreenRow, Tone};
-use crate::top::screen::{Screen, View};
+use crate::top::screen::Screen;
+use crate::top::view::View;
 
 const HELP: &str = "  j k, arrows   one row down, up           Tab     the next table
   PgDn PgUp     ten rows                   g G     the first, the last row

@@ -8,6 +8,7 @@ mod draw;
 mod rows;
 mod screen;
 mod terminal;
+mod view;
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use tenure_core::time::Moment;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::top::asked::{Content, JobRow};
-use crate::top::screen::{Screen, View};
+use crate::top::view::View;
 
 /// Rows of each table of the overview; a filter shows more.
 const ROWS: usize = 8;
@@ -58,14 +58,18 @@ struct TableRow {
     opens: Option<View>,
 }
 
-/// All rows of the content.
-pub fn of(screen: &Screen, width: usize) -> Vec<ScreenRow> {
-    match screen.content() {
+/// All rows of the content that have the text of the filter. `now` is when the content was requested.
+pub fn of(
+    content: Option<&Content>,
+    findings: &[Finding],
+    filter: &str,
+    now: Moment,
+    width: usize,
+) -> Vec<ScreenRow> {
+    match content {
         None => vec![ScreenRow::of("…", Tone::Dim)],
-        Some(Content::Overview(replies)) => {
-            overview(replies, screen.findings(), screen.filter(), width)
-        }
-        Some(Content::Jobs(jobs)) => of_jobs(jobs, screen, width),
+        Some(Content::Overview(replies)) => overview(replies, findings, filter, width),
+        Some(Content::Jobs(jobs)) => of_jobs(jobs, filter, now, width),
         Some(Content::Explained(text)) => explained(text, width),
     }
 }
@@ -263,8 +267,7 @@ fn workers(replies: &NamespaceReplies) -> Vec<TableRow> {
     workers.iter().map(row).collect()
 }
 
-fn of_jobs(jobs: &[JobRow], screen: &Screen, width: usize) -> Vec<ScreenRow> {
-    let now = screen.asked_at().unwrap_or(Moment::ZERO);
+fn of_jobs(jobs: &[JobRow], filter: &str, now: Moment, width: usize) -> Vec<ScreenRow> {
     let row = |(at, job): (usize, &JobRow)| {
         let name = job.job.as_ref().map_or("(a caller)".to_owned(), ToString::to_string);
         let holder = job.holder.as_deref().map(tenure::ids::holder_shown).unwrap_or_default();
@@ -282,8 +285,8 @@ fn of_jobs(jobs: &[JobRow], screen: &Screen, width: usize) -> Vec<ScreenRow> {
     };
     let rows = jobs.iter().enumerate().map(row).collect();
     let head = ["JOB", "STATE", "HOLDER", "SINCE"];
-    let mut text = table(&head, &[], rows, "nothing", screen.filter(), width);
-    if screen.filter().is_empty() && jobs.len() >= FILTERED_ROWS {
+    let mut text = table(&head, &[], rows, "nothing", filter, width);
+    if filter.is_empty() && jobs.len() >= FILTERED_ROWS {
         text.push(ScreenRow::of("these are the first", Tone::Dim));
     }
     text

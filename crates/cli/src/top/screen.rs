@@ -1,43 +1,12 @@
 //! State of the screen and the effect of each key, without a terminal and without a store.
 
 use tenure_core::attention::{Finding, WatchedSubjects, never_watched};
-use tenure_core::names::{JobId, LimitName, PoolName, QueueName, WorkerId};
 use tenure_core::time::Moment;
 use tenure_engine_api::CallError;
 
 use crate::top::asked::Content;
 use crate::top::rows::{self, ScreenRow};
-
-/// The overview, or a thing that a row of another view opens.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum View {
-    /// The namespace as it stands.
-    Overview,
-    /// The unfinished jobs of a queue.
-    Queue(QueueName),
-    /// The holders of a limit, and the jobs that wait for it.
-    Limit(LimitName),
-    /// The holders of a pool's resources.
-    Pool(PoolName),
-    /// The leases of a worker.
-    Worker(WorkerId),
-    /// Why a job waits.
-    Job(JobId),
-}
-
-impl View {
-    /// Its title in the first line; empty for the overview.
-    pub fn title(&self) -> String {
-        match self {
-            View::Overview => String::new(),
-            View::Queue(name) => format!("queue '{name}'"),
-            View::Limit(name) => format!("limit '{name}'"),
-            View::Pool(name) => format!("pool '{name}'"),
-            View::Worker(id) => format!("worker {}", tenure::ids::holder_shown(id.as_str())),
-            View::Job(id) => format!("job '{id}'"),
-        }
-    }
-}
+use crate::top::view::View;
 
 /// A key that means something here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,11 +104,6 @@ impl Screen {
         self.content.as_ref()
     }
 
-    /// The findings of the last answer for the overview.
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
     /// When the content was requested.
     pub fn asked_at(&self) -> Option<Moment> {
         self.asked_at
@@ -172,7 +136,8 @@ impl Screen {
 
     /// The rows, for a terminal of this width.
     pub fn rows(&self, width: usize) -> Vec<ScreenRow> {
-        rows::of(self, width)
+        let now = self.asked_at.unwrap_or(Moment::ZERO);
+        rows::of(self.content.as_ref(), &self.findings, &self.filter, now, width)
     }
 
     /// The index of the selected row among these.

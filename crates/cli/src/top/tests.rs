@@ -11,7 +11,8 @@ use tenure_engine_api::{CallError, Fault};
 
 use super::*;
 use crate::top::asked::{Content, JobRow};
-use crate::top::screen::{Key, View};
+use crate::top::screen::Key;
+use crate::top::view::View;
 
 const NOW: Moment = Moment::from_us(1_800_000_000_000_000);
 

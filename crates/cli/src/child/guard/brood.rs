@@ -15,7 +15,7 @@ use rustix::process::{WaitOptions, wait};
 
 use super::wire::{LeaseTimes, Said};
 use super::{clock, descendants};
-use crate::child::run::GRACE;
+use crate::child::grace::GRACE;
 
 /// Processes that do not end by SIGKILL (another user's, or stuck in the kernel) are left after this.
 const KILL_MAX: Duration = Duration::from_secs(10);

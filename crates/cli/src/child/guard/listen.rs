@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -12,14 +12,11 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
+use crate::child::grace::KILLED_MAX;
 use crate::child::guard::descendants;
-use crate::child::guard::process::{GuardProcess, end_adopted};
+use crate::child::guard::process::{GuardProcess, LOOK, end_adopted};
 use crate::child::guard::wire::{SAID_BYTES, Said};
 use crate::child::outcome::How;
-use crate::child::run::KILLED_MAX;
-
-/// How often processes without a guard are looked at.
-pub const LOOK: Duration = Duration::from_millis(20);
 
 /// The next message of the guard.
 pub async fn next_said(socket: &mut UnixStream) -> io::Result<Said> {

@@ -8,11 +8,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use nix::unistd::Pid;
 use tokio::process::Command;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, watch};
+
+/// How often processes without a guard are looked at.
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// Children of this process that no guard left behind: the guards, and the children that it had before them.
 static KNOWN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -67,7 +71,7 @@ pub fn adopt_orphans() {}
 
 /// Ends the processes that killed guards left behind, and waits for them; at most for this long.
 #[cfg(target_os = "linux")]
-pub async fn end_adopted(most: std::time::Duration) {
+pub async fn end_adopted(most: Duration) {
     use super::descendants;
     use nix::sys::signal::{Signal, kill};
     use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -93,13 +97,13 @@ pub async fn end_adopted(most: std::time::Duration) {
                 return;
             }
         }
-        tokio::time::sleep(super::listen::LOOK).await;
+        tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Elsewhere orphans cannot be adopted.
 #[cfg(not(target_os = "linux"))]
-pub async fn end_adopted(_most: std::time::Duration) {}
+pub async fn end_adopted(_most: Duration) {}
 
 /// A guard's process. A task waits for it, even after this is dropped.
 #[derive(Clone)]

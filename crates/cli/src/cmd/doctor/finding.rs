@@ -61,3 +61,14 @@ impl Finding {
         Finding { server: None, check, level, found, fix }
     }
 }
+
+/// An examined thing with its findings.
+pub struct Examined {
+    /// A word for it.
+    pub what: &'static str,
+    /// Its address, without a password.
+    pub store: String,
+    /// If it is more than one server: the name of each, as findings have it.
+    pub servers: Vec<String>,
+    pub findings: Vec<Finding>,
+}

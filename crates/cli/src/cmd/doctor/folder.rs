@@ -8,8 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Examined;
-use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use super::finding::{Examined, Finding, RuleVerdict, look, ok, wrong};
 use crate::exit::{Failure, NO};
 use crate::output::size;
 

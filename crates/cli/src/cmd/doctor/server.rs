@@ -22,8 +22,8 @@ use tenure_core::secret::Secret;
 use tenure_core::sentences::ServerRefusal;
 use tenure_engine_api::{CallError, Fault};
 
-use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
-use super::{Examined, folder, listener};
+use super::finding::{Examined, Finding, RuleVerdict, Severity, look, ok, wrong};
+use super::{folder, listener};
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::size;

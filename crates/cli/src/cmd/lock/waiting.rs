@@ -8,6 +8,7 @@ use tenure_core::lease::Reason;
 
 use super::why;
 use crate::cmd::contact::Contact;
+use crate::output::clock;
 use crate::output::tell;
 
 /// A change sooner than this after the last message is reported with a later look.
@@ -37,7 +38,7 @@ impl WaitTeller {
             LockEvent::Waiting(last)
                 if !self.quiet && self.is_news(&last.reasons, Instant::now()) =>
             {
-                tell(&format!("waiting: {}", why::sentence(&last.reasons, crate::cmd::now())));
+                tell(&format!("waiting: {}", why::sentence(&last.reasons, clock::now())));
             }
             LockEvent::Trouble { error, away } => self.contact.lost(error, *away),
             LockEvent::Recovered => self.contact.found(),

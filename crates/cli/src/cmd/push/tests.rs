@@ -3,35 +3,6 @@
 use super::*;
 use crate::args::flows::ParentFailureWord;
 use tenure_core::flow::Parent;
-use tenure_core::settings::{QueueCounts, QueueSettings};
-
-fn view(name: &str, workers: u64) -> QueueView {
-    QueueView {
-        name: QueueName::parse(name).unwrap(),
-        paused: false,
-        paused_until: None,
-        settings: QueueSettings::default(),
-        counts: QueueCounts::default(),
-        oldest_ready_at: None,
-        workers,
-        skipped: 0,
-    }
-}
-
-#[test]
-fn a_queue_without_workers_is_named_beside_those_with_workers() {
-    let queue = QueueName::parse("expmple").unwrap();
-    let queues = [view("crawl", 1), view("example", 2), view("expmple", 0), view("idle", 0)];
-    assert_eq!(
-        no_worker(&queue, &queues),
-        "nobody has asked for queue 'expmple' in the last minute; queues with workers: \
-         'example', 'crawl'"
-    );
-    assert_eq!(
-        no_worker(&queue, &[]),
-        "nobody has asked for queue 'expmple' in the last minute; no queue has workers"
-    );
-}
 
 #[test]
 fn options_become_the_fields_of_a_job() {

@@ -12,6 +12,7 @@ use tenure_core::time::Span;
 use crate::args::schedules::ScheduleSetArgs;
 use crate::exit::Failure;
 use crate::json_args;
+use crate::output::clock;
 
 /// A field that is not given is null, which is its default.
 #[derive(Serialize)]
@@ -46,7 +47,7 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
     let timing = TimingSpec {
         ends_at: args.ends_at,
         jitter: args.jitter.unwrap_or_default(),
-        ..args.timing.spec(crate::cmd::now())
+        ..args.timing.spec(clock::now())
     };
     let needs = json_args::needs(&args.say.needs)?;
     let job = MadeSaid {

@@ -8,13 +8,13 @@ use crate::cmd::job::json;
 use crate::cmd::queue;
 use crate::cmd::schedule_preview::moments;
 use crate::json_args::need_text;
-use crate::output::clock::{second, sentence};
+use crate::output::clock::{self, second, sentence};
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
 
 /// A line for each schedule.
 pub fn table(schedules: &[ScheduleView]) -> String {
-    let now = crate::cmd::now();
+    let now = clock::now();
     let mut table = Table::new(&[
         "SCHEDULE",
         "OWNER",
@@ -55,7 +55,7 @@ fn rhythm(timing: &TimingSpec) -> String {
 
 /// The next event of a schedule, and the state of its last job.
 pub fn state(schedule: &ScheduleView, job: Option<&JobView>) -> String {
-    let now = crate::cmd::now();
+    let now = clock::now();
     let summary = sentence(&schedule.summary);
     match (schedule.unfinished, job) {
         (0, _) => summary,
@@ -75,7 +75,7 @@ pub fn state(schedule: &ScheduleView, job: Option<&JobView>) -> String {
 pub fn page(schedule: &ScheduleView, state: &str) -> String {
     let settings = &schedule.settings;
     let (timing, job) = (&settings.timing, &settings.job);
-    let now = crate::cmd::now();
+    let now = clock::now();
     let word = |word: String| word.trim_matches('"').to_owned();
     let mut notes = Vec::new();
     notes.extend(timing.zone.clone());

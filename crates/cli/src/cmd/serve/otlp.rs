@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::exchange::{Destination, Keep};
 use crate::exit::Failure;
-use crate::settings::has_password;
+use crate::settings::shown::has_password;
 
 /// Longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use super::metrics_port;
 use super::renewal::{Renewal, Renewed};
 use crate::args::serve::ServeArgs;
 use crate::exit::Failure;
-use crate::settings::ServerToken;
+use crate::settings::effective::ServerToken;
 use crate::settings::layers::Origin;
 
 /// Checks if tokens that were read may become valid.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::args::leases::BondArgs;
+use crate::output::clock;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::time::Instant;
@@ -235,7 +236,7 @@ async fn a_cancelled_job_is_stopped_and_how_it_ended_counts() {
     let engine = beating(|lease| Extended {
         extended: vec![tenure_core::lease::ExtendedLease {
             lease: lease.into(),
-            expires_at: crate::cmd::now().plus(Span::from_s(1)),
+            expires_at: clock::now().plus(Span::from_s(1)),
         }],
         cancel: vec![lease.into()],
         ..Extended::default()

@@ -86,5 +86,7 @@ fn pages() -> Vec<(String, String)> {
 /// The text of a file without its tests.
 fn code(path: &str) -> String {
     let text = fs::read_to_string(root().join(path)).unwrap();
-    text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()
+    let tests = ["#[cfg(test)]\nmod tests {", "#[cfg(test)]\npub mod tests {"];
+    let at = tests.iter().filter_map(|tests| text.find(tests)).min();
+    text[..at.unwrap_or(text.len())].to_owned()
 }
