@@ -705,6 +705,28 @@ export interface Limit {
   waiting: number;
 }
 
+export interface LimitPatch {
+  /**
+   * How many permits there are, 0 to 1,000,000,000; 0 closes the limit for now, null bounds
+   * nothing.
+   */
+  concurrency?: number | null;
+  /** How long each permit rests after its release; needs a concurrency. null is no rest. */
+  gap?: string | null;
+  /**
+   * Where the server counts permits that are used by work that Tenure does not run; null is no
+   * gauge.
+   */
+  gauge?: Gauge | null;
+  /**
+   * How long a permit rests after a lease that its holder did not settle; needs a concurrency, 0s
+   * by default. The longer of it and gap counts.
+   */
+  quarantine?: string | null;
+  /** How many tokens there are in a period; null bounds nothing. */
+  rate?: Rate | null;
+}
+
 export interface LimitSettings {
   /**
    * How many permits there are, 0 to 1,000,000,000; 0 closes the limit for now, null bounds
@@ -945,6 +967,22 @@ export interface Pool {
   waiting: number;
 }
 
+export interface PoolPatch {
+  /** How long a resource rests after every use; 0s by default. */
+  cooldown?: string | null;
+  /** After how many grants a resource is banned, 1 to 1,000,000,000; null is never. */
+  max_uses?: number | null;
+  /**
+   * Which free resource is handed out: the one whose last use is longest ago (lru, the default), or
+   * any.
+   */
+  pick?: "lru" | "random" | null;
+  /** How long a resource rests whose holder was lost; 0s by default. */
+  quarantine?: string | null;
+  /** How often one resource is granted in a period; null is no bound. */
+  rate?: Rate | null;
+}
+
 export interface PoolSettings {
   /** How long a resource rests after every use; 0s by default. */
   cooldown?: string;
@@ -1015,6 +1053,20 @@ export interface Problem {
   title: string;
   /** A name for the code: urn:tenure:error:CODE. */
   type: string;
+}
+
+/** The answer for a job with `Prefer: return=minimal`, and for each line of NDJSON. */
+export interface PushedId {
+  /** Whether the job was there already, and nothing was stored. */
+  duplicate: boolean;
+  /** The id of the job. */
+  id: string;
+  /** The number of its line in NDJSON, from 1; absent in JSON. */
+  line?: number;
+  /** Whether a job that was there got the new content. */
+  replaced?: boolean;
+  /** 0 if nobody asked for the queue within the last minute; absent otherwise. */
+  workers?: number;
 }
 
 export interface PushedJob {
@@ -1099,7 +1151,7 @@ export interface PushedJob {
   workers?: number;
 }
 
-export type PushedJobs = PushedJob | PushedJob[];
+export type PushedJobs = PushedJob | PushedJob[] | PushedId | PushedId[];
 
 export interface Queue {
   /** Its jobs by state. */
@@ -1160,6 +1212,40 @@ export interface QueueCounts {
   running: number;
   /** Jobs that wait for a moment: a delay, a retry, a snooze. */
   scheduled: number;
+}
+
+export interface QueuePatch {
+  /**
+   * How long a job waits after its worker was lost; null is 2s, doubled for each further loss in a
+   * row, at most 1m.
+   */
+  lost_delay?: string | null;
+  /**
+   * Most jobs that may wait, 0 to 1,000,000,000; pushes beyond it are refused as queue_full. null
+   * is no bound.
+   */
+  max_waiting?: number | null;
+  /**
+   * Needs of a pushed job that states none, at most 16. {payload.FIELD} in the name of a limit is
+   * filled in from its payload.
+   */
+  needs?: Need[] | null;
+  /**
+   * How long a finished job is kept that states no retain; null decides by its end: 1h, or 7d if it
+   * failed.
+   */
+  retain?: string | null;
+  /** The retry of a pushed job that states none; null is the default retry. */
+  retry?: Retry | null;
+  /**
+   * How many turns each group gets, 1 to 1,000 by the name of the group; 1 for a group that is not
+   * named.
+   */
+  shares?: Record<string, number> | null;
+  /** Whether lists of the dashboard show one line of each payload; true unless it is set. */
+  show_payload?: boolean | null;
+  /** The timeout of a pushed job that states none; null is no timeout. */
+  timeout?: string | null;
 }
 
 export interface QueueSettings {
@@ -1570,7 +1656,7 @@ export interface SchedulePatch {
   /** By how much a moment is late at most, 0s to 1d; 0s by default. */
   jitter?: string | null;
   /** The job that each moment makes. */
-  job?: ScheduledJob | null;
+  job?: ScheduledJob;
   /**
    * What becomes of a moment while a job of this schedule is unfinished: skip (the default), queue,
    * or allow.

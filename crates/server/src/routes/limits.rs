@@ -27,7 +27,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.first(),
         asked.body
     ))
-    .takes(Takes::Json("LimitSettings"))
+    .takes(Takes::Json("LimitPatch"))
     .answers(LIMIT),
     route!(DeleteLimit, "Forget settings of a limit", |asked| decode::delete_limit(asked.first())),
     route!(PauseLimit, "Pause a limit", |asked| decode::pause_limit(asked.first(), asked.body))

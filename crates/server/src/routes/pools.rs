@@ -33,7 +33,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.first(),
         asked.body
     ))
-    .takes(Takes::Json("PoolSettings"))
+    .takes(Takes::Json("PoolPatch"))
     .answers(POOL),
     route!(DeletePool, "Forget a pool", |asked| Ok(DeletePool {
         pool: decode::pool_path(asked.first())?

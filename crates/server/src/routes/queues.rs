@@ -28,7 +28,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.first(),
         asked.body
     ))
-    .takes(Takes::Json("QueueSettings"))
+    .takes(Takes::Json("QueuePatch"))
     .answers(QUEUE),
     route!(DeleteQueue, "Forget a queue", |asked| Ok(DeleteQueue {
         queue: decode::queue_path(asked.first())?

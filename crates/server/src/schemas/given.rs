@@ -39,10 +39,13 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     }
 }
 
-/// The patch of an object: each field may be absent or null, for its default.
+/// The patch of an object: each field may be absent, and null for its default; a required one has no default.
 pub(super) fn patch(schema: &str, all: &mut Map<String, Value>) -> Value {
     let mut object = spec(schema);
-    object.fields.iter_mut().for_each(|field| field.presence = Presence::Nullable);
+    for field in &mut object.fields {
+        let has_default = field.presence != Presence::Required;
+        field.presence = if has_default { Presence::Nullable } else { Presence::Optional };
+    }
     given(&object.fields, &[], all)
 }
 

@@ -264,27 +264,40 @@ pub(crate) fn all() -> Value {
     timed.retain(|(name, ..)| *name != "id");
     let reading: &[DescribedField] =
         &[("reading", "GaugeReading?", "What was read last; null before the first attempt.")];
-    let resources = json!({"type": "array", "items": of("Resource")});
-    let pushed = json!({"type": "array", "items": of("PushedJob")});
+    let many = |item: &str| json!({"type": "array", "items": of(item)});
+    let id_and_line: &[DescribedField] = &[
+        ("id", "key", "The id of the job."),
+        ("line", "integer~", "The number of its line in NDJSON, from 1; absent in JSON."),
+    ];
+    let short = [id_and_line, flags].concat();
+    let mut short = shown(&short);
+    short["description"] =
+        "The answer for a job with `Prefer: return=minimal`, and for each line of NDJSON.".into();
+    // The short answer is a part of the whole one, so that both fit a whole one.
+    let pushed = [of("PushedJob"), many("PushedJob"), of("PushedId"), many("PushedId")];
     for (name, schema) in [
         ("JobState", words(&states)),
         ("Code", words(&codes)),
         ("ReasonKind", words(REASON_KINDS)),
         ("NewJobs", one_or_many("NewJob")),
         ("PushedJob", shown(&[JOB, flags].concat())),
-        ("PushedJobs", json!({"oneOf": [of("PushedJob"), pushed]})),
+        ("PushedId", short),
+        ("PushedJobs", json!({"anyOf": pushed})),
         ("Granted", json!({"oneOf": [of("Lease"), of("Tokens")]})),
-        ("ResourceSet", json!({"type": "array", "items": of("NewResource")})),
+        ("ResourceSet", many("NewResource")),
         ("NewResources", one_or_many("NewResource")),
-        ("Resources", json!({"oneOf": [of("Resource"), resources]})),
+        ("Resources", json!({"oneOf": [of("Resource"), many("Resource")]})),
         ("Queue", joined(&queue, given::shown_fields("QueueSettings", &[]))),
         ("Limit", joined(&limit, bounds)),
         ("ReadGauge", joined(reading, given::shown_fields("Gauge", &GAUGE_VARIANTS))),
         ("Pool", joined(&pool, given::shown_fields("PoolSettings", &[]))),
         ("Schedule", joined(&schedule, timed)),
+        ("QueuePatch", given::patch("QueueSettings", &mut all)),
+        ("LimitPatch", given::patch("LimitSettings", &mut all)),
+        ("PoolPatch", given::patch("PoolSettings", &mut all)),
         ("SchedulePatch", given::patch("ScheduleSettings", &mut all)),
         ("ScheduleItem", given::item("ScheduleSettings", "id", &mut all)),
-        ("ScheduleSet", json!({"type": "array", "items": of("ScheduleItem")})),
+        ("ScheduleSet", many("ScheduleItem")),
         ("Schedules", list("Schedule")),
         ("Jobs", list("Job")),
         ("Leases", list("LeaseSummary")),

@@ -6,6 +6,7 @@ mod answers;
 
 mod budget;
 mod conformance_remote;
+mod description;
 mod edges;
 mod events;
 mod flows;
@@ -15,6 +16,7 @@ mod gate;
 mod gone;
 mod http_page;
 mod program;
+mod recorded;
 mod refusals;
 mod schemas;
 mod sentences;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Answer, PATIENCE};
+use crate::description::Description;
 
 pub struct Http2 {
     runtime: Runtime,
@@ -114,7 +115,9 @@ impl Http2 {
         body: &str,
     ) -> Answer {
         let sent = self.ask(method, path, headers, body);
-        self.answer(self.head(sent))
+        let answer = self.answer(self.head(sent));
+        Description::of_this_build().check(method, path, &answer);
+        answer
     }
 
     pub fn answer(&self, response: Response<Incoming>) -> Answer {

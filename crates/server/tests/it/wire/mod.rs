@@ -3,6 +3,7 @@
 
 pub mod http2;
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+
+use crate::description::Description;
 
 /// The longest wait for anything that must come.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -193,6 +196,13 @@ impl Server {
         Conn::of(stream, self.at)
     }
 
+    /// A call whose answer is not compared with `/openapi.json`.
+    pub fn get_as_it_is(&self, path: &str) -> Answer {
+        let mut conn = self.connect();
+        conn.ask("GET", path, "");
+        conn.answer_as_it_is()
+    }
+
     /// One call on a connection of its own.
     pub fn call(&self, method: &str, path: &str, body: &str) -> Answer {
         self.connect().call(method, path, body)
@@ -249,6 +259,9 @@ fn request(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
 pub struct Conn {
     reader: BufReader<TcpStream>,
     at: SocketAddr,
+    /// Methods and paths of the calls that were not answered yet. `None` once a test sent bytes of its own: nobody
+    /// knows then which answer belongs to which call.
+    asked: Option<VecDeque<(String, String)>>,
 }
 
 impl Conn {
@@ -261,24 +274,35 @@ impl Conn {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Conn { reader: BufReader::new(stream), at }
+        Conn { reader: BufReader::new(stream), at, asked: Some(VecDeque::new()) }
     }
 
     /// Makes a call, unless the other side has closed.
     pub fn try_call(&mut self, method: &str, path: &str, body: &str) -> Option<Answer> {
-        if !self.try_send(request(self.at, method, path, body).as_bytes()) {
+        let request = request(self.at, method, path, body);
+        if self.reader.get_mut().write_all(request.as_bytes()).is_err() {
             return None;
         }
+        self.asks(method, path);
         let begun = self.reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
         begun.then(|| self.answer())
     }
 
+    fn asks(&mut self, method: &str, path: &str) {
+        if let Some(asked) = &mut self.asked {
+            asked.push_back((method.to_owned(), path.to_owned()));
+        }
+    }
+
+    /// Sends bytes, right or wrong. From now on no answer on this connection is compared with `/openapi.json`.
     pub fn send(&mut self, bytes: &[u8]) {
+        self.asked = None;
         self.reader.get_mut().write_all(bytes).unwrap();
     }
 
     /// Sends as much as the other side accepts.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.asked = None;
         self.reader.get_mut().write_all(bytes).is_ok()
     }
 
@@ -289,15 +313,19 @@ impl Conn {
 
     /// A valid request; a body is JSON.
     pub fn ask(&mut self, method: &str, path: &str, body: &str) {
-        self.send(request(self.at, method, path, body).as_bytes());
+        let request = request(self.at, method, path, body);
+        self.reader.get_mut().write_all(request.as_bytes()).unwrap();
+        self.asks(method, path);
     }
 
     /// A request with these header lines.
     pub fn ask_with(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
         let head =
             format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
-        self.send(head.as_bytes());
-        self.try_send(body);
+        self.reader.get_mut().write_all(head.as_bytes()).unwrap();
+        // It may be answered before all of it is read.
+        let _ = self.reader.get_mut().write_all(body);
+        self.asks(method, path);
         self.answer()
     }
 
@@ -330,6 +358,11 @@ impl Conn {
 
     /// The head of the next answer: its status, and its headers in lower case.
     pub fn head(&mut self) -> (u16, Vec<(String, String)>) {
+        self.asked.as_mut().and_then(VecDeque::pop_front);
+        self.read_head()
+    }
+
+    fn read_head(&mut self) -> (u16, Vec<(String, String)>) {
         let first = self.line();
         let status = first.split(' ').nth(1).unwrap_or_else(|| panic!("no answer: {first:?}"));
         let status = status.parse().unwrap();
@@ -354,8 +387,18 @@ impl Conn {
         (size > 0).then_some(chunk)
     }
 
+    /// The next answer, which must be as `/openapi.json` says.
     pub fn answer(&mut self) -> Answer {
-        let (status, headers) = self.head();
+        let asked = self.asked.as_mut().and_then(VecDeque::pop_front);
+        let answer = self.answer_as_it_is();
+        if let Some((method, path)) = asked {
+            Description::of_this_build().check(&method, &path, &answer);
+        }
+        answer
+    }
+
+    fn answer_as_it_is(&mut self) -> Answer {
+        let (status, headers) = self.read_head();
         let mut answer = Answer { status, headers, body: Vec::new() };
         if let Some(length) = answer.header("content-length") {
             answer.body = vec![0; length.parse().unwrap()];
