@@ -22,6 +22,7 @@ mod config;
 mod conn;
 mod control_frames;
 mod deps;
+mod examples;
 mod forward;
 mod gate;
 mod handshake;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 use tenure_core::requests::{Operation, ReadEvents};
 
+use crate::examples;
 use crate::routes::{self, Route, Takes};
 use crate::schemas;
 
@@ -54,6 +55,15 @@ fn schema(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
+/// JSON of a schema, with an example if there is one.
+fn json_of(name: &str, operation: &str, part: &str) -> Value {
+    let mut content = json!({"schema": schema(name)});
+    if let Some(example) = examples::of(operation, part) {
+        content["example"] = example.clone();
+    }
+    content
+}
+
 fn operation(route: &Route) -> Value {
     let mut answers: Map<String, Value> = Map::new();
     for (status, name) in route.answers {
@@ -62,7 +72,8 @@ fn operation(route: &Route) -> Value {
             // A media type, where the answer is not JSON.
             answer["content"] = json!({*name: {"schema": {"type": "string"}}});
         } else if !name.is_empty() {
-            answer["content"] = json!({"application/json": {"schema": schema(name)}});
+            let content = json_of(name, route.name, &status.to_string());
+            answer["content"] = json!({"application/json": content});
             if route.name == ReadEvents::NAME {
                 answer["content"]["text/event-stream"] = json!({});
             }
@@ -94,7 +105,7 @@ fn operation(route: &Route) -> Value {
         "responses": answers,
     });
     if let Some(name) = route.takes.schema() {
-        let mut content = json!({"application/json": {"schema": schema(name)}});
+        let mut content = json!({"application/json": json_of(name, route.name, "body")});
         if route.takes.lines() {
             content["application/x-ndjson"] = json!({});
         }

@@ -1,11 +1,15 @@
 //! Answers agree with `/openapi.json`: every field that it requires is there, and no field is there that it does not
 //! name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use crate::description::Description;
 use crate::wire::{Answer, Server};
 use serde_json::{Value, json};
+
+/// The examples of the description.
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/examples.json");
 
 /// Calls a server. Each accepted body and each answer is checked against the document.
 struct Checked {
@@ -13,11 +17,14 @@ struct Checked {
     /// Method and path, as the document has them, of each call whose answer was checked.
     seen: BTreeSet<String>,
     faults: Vec<String>,
+    /// By the name of an operation: the first body that was accepted, and the first answer of each status.
+    examples: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
 impl Checked {
     fn start() -> Self {
-        Self { server: Server::start(), seen: BTreeSet::new(), faults: Vec::new() }
+        let (seen, faults, examples) = <_>::default();
+        Self { server: Server::start(), seen, faults, examples }
     }
 
     fn call(&mut self, method: &str, path: &str, body: Value) -> Value {
@@ -28,6 +35,19 @@ impl Checked {
         let route = description.route(method, path).unwrap();
         assert!(answer.status < 300, "{method} {path} {}: {}", answer.status, answer.text());
         let told = if answer.body.is_empty() { Value::Null } else { answer.json() };
+        let operation = &description.document()["paths"][route][method.to_lowercase()];
+        let name = operation["operationId"].as_str().unwrap();
+        let mut example = |part: &str, value: &Value| {
+            // The description is no example of itself.
+            if !value.is_null() && route != "/openapi.json" {
+                let parts = self.examples.entry(name.to_owned()).or_default();
+                parts.entry(part.to_owned()).or_insert_with(|| value.clone());
+            }
+        };
+        example(&answer.status.to_string(), &told);
+        if operation["requestBody"].is_object() {
+            example("body", &body);
+        }
         if !body.is_null() {
             self.faults.extend(description.faults_of_body(method, path, &body));
         }
@@ -64,6 +84,44 @@ fn answers_have_what_the_document_requires_and_nothing_else() {
     let unseen: Vec<&String> = routes.iter().filter(|one| !on.seen.contains(*one)).collect();
     // Only a server that counts has it.
     assert_eq!(unseen, ["get /metrics"], "each operation is called here");
+    if std::env::var("TENURE_WRITE_DOCS").is_ok_and(|value| value == "1") {
+        let lines = on.examples.iter().map(|(name, of)| format!("{name:?}: {}", json!(of)));
+        fs::write(EXAMPLES, format!("{{\n{}\n}}\n", lines.collect::<Vec<_>>().join(",\n")))
+            .unwrap();
+    }
+}
+
+#[test]
+fn each_operation_has_an_example_that_fits() {
+    let description = Description::of_this_build();
+    let kept: Value = serde_json::from_slice(&fs::read(EXAMPLES).unwrap()).unwrap();
+    let mut found = 0;
+    for (path, methods) in description.document()["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let of_operation = &kept[operation["operationId"].as_str().unwrap()];
+            let answers = operation["responses"].as_object().unwrap().iter();
+            let parts = answers.map(|(status, answer)| (status.as_str(), answer));
+            let (mut answered, at) = (0, format!("{method} {path}"));
+            for (part, of) in parts.chain([("body", &operation["requestBody"])]) {
+                let content = &of["content"]["application/json"];
+                answered += usize::from(part != "body" && content.get("example").is_some());
+                assert_eq!(content["example"], of_operation[part], "{at} {part}");
+                if let Some(example) = content.get("example") {
+                    let faults = description.faults(&content["schema"], example, &at);
+                    assert_eq!(faults, Vec::<String>::new());
+                    found += 1;
+                } else {
+                    assert!(part != "body" || content.is_null(), "{at} has no example of its body");
+                }
+            }
+            let is_json = operation["responses"].to_string().contains("application/json");
+            assert!(
+                !is_json || answered > 0 || path == "/openapi.json",
+                "{at} has no example of an answer"
+            );
+        }
+    }
+    assert!(found > 90, "only {found} examples");
 }
 
 /// A setting that a patch does not name keeps its value, so null is the only word for its default.
@@ -266,6 +324,7 @@ fn schedules(on: &mut Checked) {
 }
 
 fn the_rest(on: &mut Checked) {
+    on.get("/v1/events?since=first&max=2");
     on.get("/v1/events?since=first&max=1000");
     on.get("/v1/stats");
     on.get("/v1/audit");
