@@ -45,9 +45,9 @@ export interface Ban {
 
 export interface BlockedOn {
   /** A limit without a free permit. */
-  limit: string;
+  limit?: string;
   /** A pool without a free resource. */
-  pool: string;
+  pool?: string;
 }
 
 export type CatchUp = "none" | "last" | "all";

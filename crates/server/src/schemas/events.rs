@@ -29,8 +29,8 @@ const EVENTS: &[(&str, Fields)] = &[
     (
         "BlockedOn",
         &[
-            ("limit", "name", "A limit without a free permit."),
-            ("pool", "name", "A pool without a free resource."),
+            ("limit", "name~", "A limit without a free permit."),
+            ("pool", "name~", "A pool without a free resource."),
         ],
     ),
     (

@@ -288,6 +288,10 @@ fn leases(on: &mut Checked) {
     on.post("/v1/leases", json!({"needs": [{"limit": "lock:x"}]}));
     on.post("/v1/leases", json!({"needs": [{"limit": "api", "cost": 1}], "ttl": "0s"}));
     on.get("/v1/limits");
+    // An event tells which need a blocked job lacks.
+    on.call("PUT", "/v1/limits/closed", json!({"concurrency": 0}));
+    on.post("/v1/jobs", json!({"queue": "shut", "needs": [{"limit": "closed"}]}));
+    on.post("/v1/leases", json!({"queues": ["shut"]}));
     on.call("DELETE", &format!("/v1/leases/{lock}"), Value::Null);
 }
 
