@@ -11,6 +11,8 @@ mod entry;
 pub mod file;
 mod hears;
 pub mod memory;
+pub mod packed;
+pub mod priority;
 mod snapshot;
 pub mod threads;
 mod volatile;

@@ -15,12 +15,11 @@ use tenure_election::ids::Generation;
 use tenure_election::scripts::{ScriptReply, Term};
 use tenure_engine::{Replica, RowsSnapshot};
 use tenure_engine_api::Clock;
-use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
+use tenure_journal::{JournalEntry, Position, ReadError, Snapshot, priority};
 use tenure_redis as redis;
 
 use crate::driver::Driver;
 use crate::options::{AskedServer, SnapshotWish};
-use crate::priority;
 use crate::snapshots::{unlink_late, written_is};
 use crate::standby::follows;
 use crate::translate::{generation as named, position};

@@ -21,7 +21,6 @@ mod loading;
 mod node;
 mod options;
 mod place;
-mod priority;
 mod random;
 mod room;
 mod settings;

@@ -9,12 +9,11 @@ use std::time::Duration;
 use tenure_election::election::Input;
 use tenure_election::ids::Generation;
 use tenure_election::scripts::{ScriptReply, SnapshotName, Term};
-use tenure_journal::Snapshot;
+use tenure_journal::{Snapshot, priority};
 use tenure_redis as redis;
 use tenure_redis::WriteError;
 
 use crate::driver::Driver;
-use crate::priority;
 use crate::translate::{generation as named, tip};
 
 /// The pause until the rows of the last sent entry are written, which takes the disk some milliseconds.

@@ -21,7 +21,6 @@ mod journal;
 mod keys;
 mod known;
 mod line;
-mod packed;
 mod plain;
 mod refusal;
 mod resp;

@@ -4,11 +4,10 @@
 //! when they are called.
 
 use tenure_core::secret::Secret;
-use tenure_journal::{JournalEntry, Position};
+use tenure_journal::{JournalEntry, Position, packed};
 
 use crate::generation::Generation;
 use crate::keys::StoreKeys;
-use crate::packed;
 use crate::resp::{RespValue, Words};
 use crate::server_entry::ServerEntry;
 

@@ -6,20 +6,16 @@
 use std::ops::Range;
 use std::sync::mpsc::Receiver;
 
+use tenure_journal::packed::{self, FRAME, PACKED_BYTES_MAX};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 
 use crate::generation::Generation;
-use crate::packed;
 use crate::resp::RespValue;
 use crate::scripts::{PieceCall, ScriptReply, SnapshotName, Term};
 use crate::store::{RedisStore, StoreError, came};
 
 /// The longest piece: Redis needs some milliseconds for it, and an append in that time waits.
 const PIECE_BYTES: usize = 1 << 20;
-/// Before each part: its length, and the field by which it is unpacked.
-const FRAME: usize = 5;
-/// No part is longer: each has at least one row, and no more than it needs.
-const PART_MAX: usize = 64 << 20;
 
 /// Reasons why a snapshot was not written.
 #[derive(Debug, thiserror::Error)]
@@ -51,11 +47,7 @@ impl RedisStore {
         let mut writer = PieceWriter { store: self, by, generation, pieces: 0, bytes: 0 };
         let (mut piece, mut last) = (Vec::with_capacity(PIECE_BYTES), Position::default());
         while let Some(part) = snapshot.next_part()? {
-            let (field, packed) = packed::pack(&part);
-            // Shorter than `PART_MAX`.
-            piece.extend_from_slice(&(packed.len() as u32).to_le_bytes());
-            piece.extend_from_slice(field);
-            piece.extend_from_slice(&packed);
+            packed::put_frame(&mut piece, &part);
             last = part.position();
             while piece.len() >= PIECE_BYTES {
                 let rest = piece.split_off(PIECE_BYTES);
@@ -240,13 +232,11 @@ impl RedisSnapshot {
     /// field that is returned then does not exist.
     fn frame(&self) -> Option<(&[u8], &[u8])> {
         let rest = &self.rest[self.taken..];
-        let (head, body) = rest.split_at_checked(FRAME)?;
-        let (length, field) = head.split_first_chunk::<4>()?;
-        let length = u32::from_le_bytes(*length) as usize;
-        if length > PART_MAX {
+        let (length, field) = packed::frame_head(rest)?;
+        if length > PACKED_BYTES_MAX {
             return Some((&[], &[]));
         }
-        body.get(..length).map(|packed| (field, packed))
+        rest[FRAME..].get(..length).map(|packed| (field, packed))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use tenure_core::redis_address::Address;
-use tenure_journal::{BadEntry, JournalEntry, ReadError};
+use tenure_journal::{BadEntry, JournalEntry, ReadError, packed};
 use tenure_tls::TlsError;
 
 use crate::confirmation::{Confirmation, ReplicaShortage};
@@ -13,7 +13,6 @@ use crate::dial::Dialer;
 use crate::generation::Generation;
 use crate::keys::StoreKeys;
 use crate::line::{Hears, RedisCommand, RedisLine};
-use crate::packed;
 use crate::resp::{RespValue, Words};
 use crate::scripts::{
     Acquisition, AppendCall, FORMAT, HandOver, Own, PieceCall, ScriptCall, ScriptReply,

@@ -1,6 +1,8 @@
-//! An entry as the stream stores it: an unchanged head, and a body that is compressed if that makes it shorter.
+//! An entry as streams and files store it: an unchanged head, and a body that is compressed if that makes it shorter.
+//!
+//! In a file, and in the chunks of a snapshot, packed entries lie behind each other, each in a frame.
 
-use tenure_journal::JournalEntry;
+use crate::JournalEntry;
 
 /// The field of an entry whose bytes are unchanged.
 const PLAIN: &[u8] = b"e";
@@ -14,8 +16,29 @@ const WORTH_BYTES: usize = 1024;
 /// The best compression ratio of lz4.
 const BEST_RATIO: usize = 255;
 
+/// Bytes of a frame before the packed entry: its length, and the field by which it is unpacked.
+pub const FRAME: usize = 5;
+/// No packed entry in a frame is longer: a part of a snapshot has at least one row, and no more than it needs.
+pub const PACKED_BYTES_MAX: usize = 64 << 20;
+
+/// Appends an entry in a frame.
+pub fn put_frame(bytes: &mut Vec<u8>, entry: &JournalEntry) {
+    let (field, packed) = pack(entry);
+    // Shorter than `PACKED_BYTES_MAX`.
+    bytes.extend_from_slice(&(packed.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(field);
+    bytes.extend_from_slice(&packed);
+}
+
+/// The length of a packed entry and its field, from the first bytes of its frame; `None` if there are fewer than
+/// [`FRAME`] of them. A length above [`PACKED_BYTES_MAX`] is damage.
+pub fn frame_head(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (length, field) = bytes.get(..FRAME)?.split_first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*length) as usize, field))
+}
+
 /// The field and the bytes for the stream.
-pub(crate) fn pack(entry: &JournalEntry) -> (&'static [u8], Vec<u8>) {
+pub fn pack(entry: &JournalEntry) -> (&'static [u8], Vec<u8>) {
     let bytes = entry.bytes();
     if bytes.len() > HEAD + WORTH_BYTES {
         let compressed = lz4_flex::block::compress_prepend_size(&bytes[HEAD..]);
@@ -29,7 +52,7 @@ pub(crate) fn pack(entry: &JournalEntry) -> (&'static [u8], Vec<u8>) {
 }
 
 /// The original bytes of an entry; `None` if these are not the bytes of an entry.
-pub(crate) fn unpack(field: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
+pub fn unpack(field: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
     if field == PLAIN {
         return Some(packed.to_vec());
     }
@@ -48,9 +71,8 @@ pub(crate) fn unpack(field: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use tenure_journal::Position;
-
     use super::*;
+    use crate::Position;
 
     fn entry(body: &[u8]) -> JournalEntry {
         JournalEntry::after(Position::default(), 1, body)

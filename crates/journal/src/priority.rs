@@ -6,7 +6,7 @@
 const NICER: i32 = 5;
 
 /// Lowers the priority of the calling thread until it ends. Raising it again needs a right that servers do not have.
-pub(crate) fn let_others_go_first() {
+pub fn let_others_go_first() {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::nice(NICER) {
         tracing::debug!("this thread keeps its priority: {why}");
