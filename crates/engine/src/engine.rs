@@ -13,16 +13,17 @@ use tenure_core::requests::Request;
 use tenure_core::sentences::{clock_behind, recovers};
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{
-    CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
+    CallError, CallFuture, Engine, Fault, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
 };
 use tenure_journal::file::FileJournal;
 use tenure_journal::{Journal, VolatileJournal};
 use tenure_machine::{Command, Config, parse_lease_id};
 
+use crate::backup::BackupWriter;
 use crate::batch::Answer;
 use crate::bodies::Bodies;
 use crate::calls::call;
-use crate::copy::refuse_marked;
+use crate::copy::{CopyError, refuse_marked};
 use crate::error::OpenError;
 use crate::inbox::Ask;
 use crate::journal::confirm;
@@ -148,6 +149,7 @@ impl Embedded {
         let confirming = Confirming::new(journal, numbers.position());
         let shared = Shared::new(&options, folder, watch, bodies, readers, damage, confirming);
         let shared = Arc::new(shared);
+        shared.largest_ttl_us.store(machine.largest_ttl().us(), Ordering::Relaxed);
         let wake = Arc::downgrade(&shared);
         shared.clock.on_move(Arc::new(move || {
             if let Some(shared) = wake.upgrade() {
@@ -216,6 +218,16 @@ impl Embedded {
             return Err(OpenError::Closed);
         }
         self.shared.with_folder(RowsSnapshot::begin).unwrap_or(Err(OpenError::Closed))
+    }
+
+    /// Begins a backup of the store as it is now, by [`snapshot`](Embedded::snapshot).
+    ///
+    /// # Errors
+    /// The engine is closed, or the rows cannot be read.
+    pub fn backup(&self) -> Result<BackupWriter, CopyError> {
+        let rows = self.snapshot().map_err(|why| Fault::Unavailable(why.to_string()))?;
+        let largest_ttl = Span::from_us(self.shared.largest_ttl_us.load(Ordering::Relaxed));
+        BackupWriter::new(rows, self.shared.clock.now(), largest_ttl)
     }
 
     /// The findings of the opening.

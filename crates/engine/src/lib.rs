@@ -19,6 +19,7 @@
 //! No rule of jobs is here: the rules are in `tenure-machine`. It must never know a key of Redis or another server.
 
 mod answering;
+pub mod backup;
 mod batch;
 mod bodies;
 mod calls;

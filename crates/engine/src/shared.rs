@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub behind_us: AtomicU64,
     /// The end of the recovery, in microseconds; 0 without one.
     pub recovers_until_us: AtomicU64,
+    /// The longest ttl of any lease in the batches so far, in microseconds. Starts as 0; never falls.
+    pub largest_ttl_us: AtomicU64,
     pub last_leap: LastLeap,
     /// The durations of commits and syncs.
     pub times: StoreTimes,
@@ -113,6 +115,7 @@ impl Shared {
             answered: AtomicU64::new(0),
             behind_us: AtomicU64::new(0),
             recovers_until_us: AtomicU64::new(0),
+            largest_ttl_us: AtomicU64::new(0),
             last_leap: LastLeap::default(),
             times: StoreTimes::default(),
             draining: AtomicBool::new(false),

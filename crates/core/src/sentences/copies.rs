@@ -21,8 +21,8 @@ refusals! {
 
     Unfinished "copy_source_unfinished" { place: Phrase, address: Phrase }
         WrongState
-        detail("{place} is an unfinished copy itself")
-        hint("finish that copy, or give it up: tenure copy --thaw --to {address}");
+        detail("{place} is an unfinished copy or restore itself")
+        hint("finish that, or give it up: tenure copy --thaw --to {address}");
 }
 
 /// Why a store is served to nobody: a copy marked it. Its sentence ends with the way out, behind a semicolon.
@@ -62,8 +62,8 @@ impl fmt::Display for PausedStore {
             ),
             PausedStore::Target { place, address } => write!(
                 f,
-                "{place} is an unfinished copy; finish it by the same `tenure copy` as before, or give it up: tenure copy \
-                 --thaw --to '{address}'"
+                "{place} is an unfinished copy or restore; finish it by the same command as before, or give it up: tenure \
+                 copy --thaw --to '{address}'"
             ),
         }
     }

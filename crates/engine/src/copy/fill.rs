@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tenure_core::bounds::SECOND_US;
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
@@ -13,7 +14,7 @@ use tenure_machine::{Changes, Config, Seq};
 
 use rusqlite::Connection;
 
-use super::{CopyError, CopyNews, CopyWatch, Frozen};
+use super::{CopiedRows, CopyError, CopyNews, CopyWatch, Frozen};
 use crate::error::OpenError;
 use crate::sqlite::folder::Folder;
 use crate::sqlite::read::overlay::Overlay;
@@ -26,6 +27,12 @@ use crate::sqlite::snapshot::restored::{self, RestoreError};
 use crate::sqlite::sums::Sum;
 use crate::sqlite::write::commit::Numbers;
 use crate::sqlite::write::writer::Writer;
+
+/// Fences of a restored store begin this far past the last one of its backup, and past the clock: a day of microseconds.
+///
+/// A store gives fences by its clock, or one after the other where that is behind them. So this is past all fences that
+/// it gave after the backup, if its clock was less than a day ahead of that of the restore.
+const FENCE_JUMP: u64 = 24 * 60 * 60 * SECOND_US;
 
 /// The number of things of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -90,8 +97,7 @@ impl Filling<'_> {
         from: Frozen,
         watch: &mut dyn CopyWatch,
     ) -> Result<Filled, CopyError> {
-        let Frozen { rows, frozen_at, .. } = from;
-        let jobs = rows.jobs()?;
+        let Frozen { rows, jobs, frozen_at, went_on, .. } = from;
         let mut watched = WatchedRows { rows, jobs, watch, stopped: None };
         let restored = restored::restore(self.conn, &mut watched, 0);
         if let Some(stopped) = watched.stopped {
@@ -100,17 +106,19 @@ impl Filling<'_> {
         let last_seq = restored.map_err(|why| self.unread(why))?.last_seq;
         let numbers = self.before.end(self.copy, last_seq);
         let (released, held_until) =
-            self.end_leases(numbers, frozen_at).map_err(|why| self.unrestored(why))?;
+            self.end_leases(numbers, frozen_at, went_on).map_err(|why| self.unrestored(why))?;
         let mut moved = self.counts().map_err(|why| broken(self.folder, &why))?;
         moved.released = released;
         Ok(Filled { moved, held_until })
     }
 
-    /// Ends the leases by the rules, as of a machine that took over at `frozen_at`.
+    /// Ends the leases by the rules, as of a machine that took over at `frozen_at`. `went_on`: fences are set past all
+    /// that the source may have given since.
     fn end_leases(
         &self,
         numbers: Numbers,
         frozen_at: Moment,
+        went_on: bool,
     ) -> Result<(u64, Option<Moment>), OpenError> {
         let failed = |why| store_error(self.folder, why);
         let damage = std::sync::Arc::new(Damage::default());
@@ -129,6 +137,12 @@ impl Filling<'_> {
         let ended = machine.release_all();
         for (namespace, fence) in &self.before.fences {
             machine.raise_fence(namespace, *fence);
+        }
+        if went_on {
+            for (namespace, fence) in machine.fences() {
+                let given = fence.get().max(frozen_at.us());
+                machine.raise_fence(&namespace, Fence::new(given.saturating_add(FENCE_JUMP)));
+            }
         }
         let rows = machine.drain().rows;
         let changes = Changes { rows, ..Changes::default() };
@@ -185,7 +199,7 @@ impl Filling<'_> {
 
 /// Rows on their way, and their watcher, who may stop them.
 struct WatchedRows<'a> {
-    rows: RowsSnapshot,
+    rows: Box<dyn CopiedRows>,
     /// Jobs of the source.
     jobs: u64,
     watch: &'a mut dyn CopyWatch,
@@ -208,16 +222,19 @@ impl Snapshot for WatchedRows<'_> {
     }
 }
 
+impl CopiedRows for RowsSnapshot {
+    fn jobs_read(&self) -> u64 {
+        self.jobs_so_far()
+    }
+}
+
 impl RowsSnapshot {
     /// The namespaces in these rows.
-    ///
-    /// # Errors
-    /// The rows cannot be read.
-    pub fn namespaces(&self) -> Result<Vec<Namespace>, CopyError> {
+    pub(super) fn namespaces(&self) -> Result<Vec<Namespace>, CopyError> {
         self.read_namespaces().map_err(|why| unread(&why))
     }
 
-    fn jobs(&self) -> Result<u64, CopyError> {
+    pub(crate) fn jobs(&self) -> Result<u64, CopyError> {
         self.count_jobs().map_err(|why| unread(&why))
     }
 }

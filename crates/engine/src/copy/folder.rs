@@ -13,13 +13,14 @@ use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{CopyRefusal, Phrase};
-use tenure_core::time::Moment;
+use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{Clock, SystemClock};
 use tenure_machine::rows::Kind;
 use tenure_machine::{Changes, Config, Machine, NO_JOB, last_fence};
 
 use super::fill::{Before, Filled, Filling, broken};
 use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};
+use crate::backup::BackupWriter;
 use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::journal::folder::LeftBehind;
@@ -117,6 +118,17 @@ impl CopyFolder {
     /// The rows cannot be read.
     pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
         RowsSnapshot::begin(&self.folder)
+    }
+
+    /// Begins a backup of the store. The folder may be closed meanwhile.
+    ///
+    /// # Errors
+    /// The rows cannot be read, or the store is an unfinished copy.
+    pub fn backup(&self) -> Result<BackupWriter, CopyError> {
+        self.source_mark()?;
+        let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
+        // Nobody grants leases from here on, except those that are in the rows.
+        BackupWriter::new(rows, SystemClock.now(), Span::ZERO)
     }
 
     fn open(path: PathBuf) -> Result<Self, OpenError> {
@@ -330,7 +342,7 @@ impl Source for CopyFolder {
             return Err(Refusal::from(CopyRefusal::NotFrozen { place: self.place() }).into());
         };
         let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
-        self.still_here(Frozen::new(rows, frozen_at, None))
+        self.still_here(Frozen::new(rows, frozen_at, None)?)
     }
 }
 

@@ -7,9 +7,11 @@ mod fill;
 mod folder;
 mod run;
 
+use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{CallError, Fault};
+use tenure_journal::Snapshot;
 
 pub use fill::{CopyCounts, Filled};
 pub use folder::CopyFolder;
@@ -76,20 +78,46 @@ pub enum Found {
     Other(String),
 }
 
-/// All rows of a frozen source.
+/// All rows of a store, on their way into a target. They have no events: the target begins its own streams.
+pub trait CopiedRows: Snapshot {
+    /// Jobs in the parts that were read so far.
+    fn jobs_read(&self) -> u64;
+}
+
+/// All rows of a frozen source, or of a backup.
 pub struct Frozen {
-    /// The rows, without events: the target begins its own streams.
-    rows: RowsSnapshot,
-    /// When the source was frozen, by its own clock: each lease lives for one ttl from then at most.
+    rows: Box<dyn CopiedRows>,
+    /// All jobs in the rows.
+    jobs: u64,
+    /// Empty for a backup, which does not list them.
+    namespaces: Vec<Namespace>,
+    /// From then on nothing was granted, by the clock of the source: each lease lives for one ttl from then at most.
     frozen_at: Moment,
     /// Until then somebody may hold what the source has forgotten; `None` if it has forgotten nothing.
     recovers_until: Option<Moment>,
+    /// The store went on after the rows were read, so it has given fences that they do not have.
+    went_on: bool,
 }
 
 impl Frozen {
     /// Rows of a store that nobody writes to.
-    pub fn new(rows: RowsSnapshot, frozen_at: Moment, recovers_until: Option<Moment>) -> Frozen {
-        Frozen { rows: rows.without_events(), frozen_at, recovers_until }
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn new(
+        rows: RowsSnapshot,
+        frozen_at: Moment,
+        recovers_until: Option<Moment>,
+    ) -> Result<Frozen, CopyError> {
+        let (jobs, namespaces) = (rows.jobs()?, rows.namespaces()?);
+        let rows = Box::new(rows.without_events());
+        Ok(Frozen { rows, jobs, namespaces, frozen_at, recovers_until, went_on: false })
+    }
+
+    /// Rows of a backup with this number of jobs. `now`: the store that was backed up grants nothing from now on.
+    pub(crate) fn of_backup(rows: impl CopiedRows + 'static, jobs: u64, now: Moment) -> Frozen {
+        let (rows, namespaces) = (Box::new(rows), Vec::new());
+        Frozen { rows, jobs, namespaces, frozen_at: now, recovers_until: None, went_on: true }
     }
 }
 

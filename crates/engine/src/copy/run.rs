@@ -129,7 +129,7 @@ fn go_on(
         to: plan.to.clone(),
         resumed,
         already,
-        namespaces: source.rows()?.rows.namespaces()?,
+        namespaces: source.rows()?.namespaces,
         moved: course.moved,
     })
 }

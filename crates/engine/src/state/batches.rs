@@ -38,7 +38,9 @@ impl StateThread {
     }
 
     fn take_batch(&mut self) -> Batch {
-        self.batch.ttl = self.machine.largest_ttl().std();
+        let largest_ttl = self.machine.largest_ttl();
+        self.shared.largest_ttl_us.store(largest_ttl.us(), Ordering::Relaxed);
+        self.batch.ttl = largest_ttl.std();
         let next = Batch { number: self.batch.number + 1, ..Batch::default() };
         std::mem::replace(&mut self.batch, next)
     }

@@ -135,6 +135,6 @@ impl Source for CopyRedis {
     fn rows(&self) -> Result<Frozen, CopyError> {
         let FrozenRows { rows, frozen_at, recovers_until, .. } = self.frozen_rows()?;
         let rows = rows.snapshot().map_err(|why| unusable(&why))?;
-        Ok(Frozen::new(rows, *frozen_at, *recovers_until))
+        Frozen::new(rows, *frozen_at, *recovers_until)
     }
 }

@@ -83,7 +83,7 @@ impl RowsSnapshot {
     }
 
     /// Jobs in the parts that were read so far.
-    pub(crate) fn jobs_read(&self) -> u64 {
+    pub(crate) fn jobs_so_far(&self) -> u64 {
         self.jobs
     }
 

@@ -1,5 +1,6 @@
 //! The store: survival, refusals, access, and ways to end.
 
+pub mod backups;
 mod blanks;
 mod calls;
 mod clock;

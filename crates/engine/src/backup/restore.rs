@@ -1,0 +1,141 @@
+//! Restores a backup into an empty store: a copy ([`crate::copy`]) whose source is a file.
+//!
+//! 1. Read the whole file ([`check`](super::check)), and look at the target: refuse before anything is changed.
+//! 2. Mark the target as this unfinished copy, so that it serves nobody.
+//! 3. Fill it: every lease ends as released, and every fence is set past all that the store may have given since.
+//! 4. Wait until nobody holds what the store granted before or after the backup: a ttl from the beginning of the restore.
+//! 5. Open the target.
+//!
+//! A restore that breaks off leaves the mark. The same call begins again at 1, and `thaw_target` gives it up.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use serde::Serialize;
+use tenure_core::time::{Moment, Span};
+use tenure_engine_api::Clock;
+
+use super::file::{BackupError, BackupHead};
+use super::read::{BackupReader, CheckedBackup, READ_BYTES};
+use crate::copy::{CopyCounts, CopyError, CopyNews, CopyWatch, Found, Frozen, Target};
+
+/// By how much the clock of a restore may be behind that of the store at the backup: clocks of machines differ by less.
+const CLOCK_BEHIND_MAX: Span = Span::from_s(10);
+
+/// A restore that is to be made.
+#[derive(Clone, Debug)]
+pub struct RestorePlan {
+    /// The file, as it is shown.
+    pub from: String,
+    /// The target, without a password.
+    pub to: String,
+    /// Waits until leases of the old store have expired. Otherwise its caller knows that all holders have stopped.
+    pub waits: bool,
+}
+
+/// The result of a restore.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RestoreReport {
+    #[serde(flatten)]
+    pub head: BackupHead,
+    /// The file, as it is shown.
+    pub from: String,
+    /// The target, without a password.
+    pub to: String,
+    pub moved: CopyCounts,
+}
+
+/// Why a restore stops.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The file is not a whole backup that this release reads. The target was not touched.
+    #[error("{0}")]
+    Backup(#[from] BackupError),
+    /// The target cannot be used, or refuses.
+    #[error(transparent)]
+    Target(#[from] CopyError),
+}
+
+/// Restores a backup that was checked, or begins a restore again that broke off. Blocks. `clock`: that of this machine.
+///
+/// # Errors
+/// The target refuses it or cannot be used, the file is another one by now, or the watcher stopped it.
+pub fn restore(
+    (file, checked): (&Path, CheckedBackup),
+    target: &dyn Target,
+    plan: &RestorePlan,
+    clock: &dyn Clock,
+    watch: &mut dyn CopyWatch,
+) -> Result<RestoreReport, RestoreError> {
+    let (began, head) = (clock.now(), checked.head);
+    if head.made_at.since(began) > CLOCK_BEHIND_MAX {
+        return Err(clock_is_behind(&head, began).into());
+    }
+    decide(target, plan, &head)?;
+    if !target.claim(&head.backup)? {
+        return Err(already(plan).into());
+    }
+    let from = File::open(file).map_err(BackupError::Unread)?;
+    let rows = BackupReader::open(BufReader::with_capacity(READ_BYTES, from))?;
+    if *rows.head() != head {
+        let why = "it is another file than the one that was checked".to_owned();
+        return Err(BackupError::Damaged { at: 0, why }.into());
+    }
+    let filled = target.fill(&head.backup, Frozen::of_backup(rows, head.jobs, began), watch)?;
+    // Also leases that the backup does not know: the store went on granting, by the same ttls as before.
+    let held_until = filled.held_until.max(Some(began.plus(head.largest_ttl)));
+    let longest = held_until.map_or(Span::ZERO, |until| until.since(clock.now()));
+    if plan.waits && longest > Span::ZERO {
+        watch.told(&CopyNews::Waits(longest))?;
+        watch.wait(longest);
+    }
+    target.open(&head.backup)?;
+    let (from, to) = (plan.from.clone(), plan.to.clone());
+    Ok(RestoreReport { head, from, to, moved: filled.moved })
+}
+
+/// Refuses a target that is not empty, before anything is changed.
+fn decide(target: &dyn Target, plan: &RestorePlan, head: &BackupHead) -> Result<(), CopyError> {
+    let to = &plan.to;
+    match target.found()? {
+        Found::Empty => Ok(()),
+        // An earlier call of this restore broke off.
+        Found::Part(copy) if copy == head.backup => Ok(()),
+        Found::Part(_) => Err(CopyError::no(
+            format!(
+                "the target {to} is an unfinished copy, or an unfinished restore of another backup"
+            ),
+            format!("give it up first: tenure copy --thaw --to '{to}'"),
+        )),
+        Found::Whole(copy) if copy == head.backup => Err(already(plan)),
+        Found::Whole(_) => Err(CopyError::no(
+            format!("the target {to} was copied or restored before, and may be in use"),
+            EMPTY,
+        )),
+        Found::Other(what) => {
+            Err(CopyError::no(format!("the target {to} is not empty: {what}"), EMPTY))
+        }
+    }
+}
+
+const EMPTY: &str =
+    "restore to a folder that does not exist, or to another name in the Redis: ?name=NAME";
+
+fn already(plan: &RestorePlan) -> CopyError {
+    CopyError::no(
+        format!("{} was restored to {} already, which may be in use since", plan.from, plan.to),
+        EMPTY,
+    )
+}
+
+/// New fences would be below those that the store has given since the backup.
+fn clock_is_behind(head: &BackupHead, now: Moment) -> CopyError {
+    CopyError::no(
+        format!(
+            "the clock of this machine shows {now}, and the backup was made at {}",
+            head.made_at
+        ),
+        "set the clock, then repeat the command: fences and leases follow it",
+    )
+}
