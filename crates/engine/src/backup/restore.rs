@@ -48,7 +48,7 @@ pub struct RestoreReport {
 
 /// Why a restore stops.
 #[derive(Debug, thiserror::Error)]
-pub enum RestoreError {
+pub enum NotRestored {
     /// The file is not a whole backup that this release reads. The target was not touched.
     #[error("{0}")]
     Backup(#[from] BackupError),
@@ -67,7 +67,7 @@ pub fn restore(
     plan: &RestorePlan,
     clock: &dyn Clock,
     watch: &mut dyn CopyWatch,
-) -> Result<RestoreReport, RestoreError> {
+) -> Result<RestoreReport, NotRestored> {
     let (began, head) = (clock.now(), checked.head);
     if head.made_at.since(began) > CLOCK_BEHIND_MAX {
         return Err(clock_is_behind(&head, began).into());

@@ -400,6 +400,9 @@ impl Target for CopyFolder {
             let done = copied.as_deref() == Some(copy);
             return if done { Ok(()) } else { Err(self.not_this()) };
         }
+        // The first start would miss the file: a folder that has commits has it.
+        let synced = synced::open(&self.folder, self.numbers()?, SystemClock.now());
+        synced.map_err(|why| CopyError::Disk(why.to_string()))?;
         let open = || {
             let step = self.conn.unchecked_transaction()?;
             put_fact(&step, MARK, None)?;

@@ -10,7 +10,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::backup::{
-    BackupError, BackupWriter, CheckedBackup, RestoreError, RestorePlan, RestoreReport, check,
+    BackupError, BackupWriter, CheckedBackup, NotRestored, RestorePlan, RestoreReport, check,
     check_file, restore,
 };
 use tenure_engine::copy::{CopyError, CopyNews, CopyWatch, thaw_target};
@@ -63,7 +63,7 @@ pub fn restored(
     folder: &Path,
     clock: &Arc<TestClock>,
     way: Way,
-) -> (Result<RestoreReport, RestoreError>, Vec<Span>) {
+) -> (Result<RestoreReport, NotRestored>, Vec<Span>) {
     let target = CopyFolder::target(folder).unwrap();
     let mut watching = Watching { clock: clock.clone(), waited: Vec::new(), way };
     let (from, to) = ("backup".to_owned(), "target".to_owned());
@@ -214,7 +214,7 @@ fn a_restore_that_broke_off_serves_nobody_and_begins_again() {
         ..options(&here.dir, &here.clock)
     };
     let stopped = restored(&file, &folder, &here.clock, Way::Stops).0;
-    assert!(matches!(stopped, Err(RestoreError::Target(CopyError::Stopped))));
+    assert!(matches!(stopped, Err(NotRestored::Target(CopyError::Stopped))));
     assert!(matches!(Embedded::open(options()), Err(OpenError::Unfinished { .. })));
     let refused = restored(&other, &folder, &here.clock, Way::Waits).0.unwrap_err();
     assert!(refused.to_string().contains("restore of another backup"), "{refused}");
@@ -224,7 +224,7 @@ fn a_restore_that_broke_off_serves_nobody_and_begins_again() {
     drop(engine);
     for used in [&file, &other] {
         let refused = restored(used, &folder, &here.clock, Way::Waits).0;
-        assert!(matches!(refused, Err(RestoreError::Target(CopyError::No { .. }))));
+        assert!(matches!(refused, Err(NotRestored::Target(CopyError::No { .. }))));
     }
     // Given up, the target is empty again.
     let second = here.dir.join("second");
