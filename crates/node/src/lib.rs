@@ -8,6 +8,7 @@
 
 mod administration;
 mod appends;
+mod backup;
 mod clock;
 mod copy;
 mod driver;

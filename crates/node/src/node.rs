@@ -12,10 +12,13 @@ use tenure_core::time::Span;
 use tenure_election::Election;
 use tenure_election::election::{Input, LOOK_EVERY, ServerWord};
 use tenure_election::ids::{Epoch, ServerId, StoreId};
+use tenure_engine::backup::BackupWriter;
+use tenure_engine::copy::CopyError;
 use tenure_engine_api::{Clock, Engine, SharedServer};
 use tenure_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName};
 use tokio::sync::watch;
 
+use crate::backup;
 use crate::clock::StoreClock;
 use crate::driver::{Driver, Errand};
 use crate::effects::run_effect;
@@ -146,6 +149,15 @@ impl Node {
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Option<SnapshotName> {
         lent_snapshots::write(&self.driver, wish, goes_on)
+    }
+
+    /// Begins a backup of the store from the rows of this server, whether it leads the store or not. It has everything
+    /// that was answered before the call. Blocks, at most some seconds beyond the time that Redis needs to answer.
+    ///
+    /// # Errors
+    /// Redis or the leader is away, or the rows of this server are far behind or cannot be read.
+    pub fn backup(&self) -> Result<BackupWriter, CopyError> {
+        backup::begin(&self.driver)
     }
 
     /// Its health; never waits.

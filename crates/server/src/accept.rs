@@ -73,6 +73,7 @@ pub async fn run(
         traffic: traffic.clone(),
         here: Here { at: here, scheme },
         streams: Default::default(),
+        backups: Default::default(),
         refused: Default::default(),
         handshakes: Default::default(),
         late: Default::default(),

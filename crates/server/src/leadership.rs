@@ -14,6 +14,7 @@ use tenure_engine_api::{Engine, Health, Leader, SharedServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::backups::MakesBackups;
 use crate::snapshots::WritesSnapshots;
 
 /// A change of the leadership is reported within this.
@@ -71,6 +72,8 @@ pub struct Leadership {
     peer_group: watch::Receiver<Option<Arc<PeerGroup>>>,
     /// Writes snapshots here for the leader. `None`: no other server has the store, or this one keeps no rows.
     snapshots: Option<Arc<dyn WritesSnapshots>>,
+    /// Makes backups from what this process has of the store. `None`: this store has no backups.
+    backups: Option<Arc<dyn MakesBackups>>,
     /// Describes a server that is well, at each call. `None`: there is nothing to add.
     describes: Option<Arc<dyn Describes>>,
     /// One word for the kind of the store, where this process does not serve it.
@@ -97,7 +100,7 @@ impl Leadership {
         // The sender is gone, so the value never changes.
         let standing = watch::channel(standing).1;
         let (kind, peer_group) = ("embedded", watch::channel(None).1);
-        Leadership { standing, peer_group, snapshots: None, describes: None, kind }
+        Leadership { standing, peer_group, snapshots: None, backups: None, describes: None, kind }
     }
 
     /// For a store of this kind that several servers share.
@@ -116,12 +119,17 @@ impl Leadership {
         peer_group: watch::Receiver<Option<Arc<PeerGroup>>>,
         standing: watch::Receiver<LeaderReport>,
     ) -> Self {
-        Leadership { standing, peer_group, snapshots: None, describes: None, kind }
+        Leadership { standing, peer_group, snapshots: None, backups: None, describes: None, kind }
     }
 
     /// Writes snapshots for the leader with `snapshots`, while another server leads the store.
     pub fn writing(self, snapshots: Arc<dyn WritesSnapshots>) -> Self {
         Leadership { snapshots: Some(snapshots), ..self }
+    }
+
+    /// Makes backups with `backups`.
+    pub fn backed_up_by(self, backups: Arc<dyn MakesBackups>) -> Self {
+        Leadership { backups: Some(backups), ..self }
     }
 
     /// Adds the description by `describes`.
@@ -176,6 +184,10 @@ impl Leadership {
 
     pub(crate) fn snapshots(&self) -> Option<&Arc<dyn WritesSnapshots>> {
         self.snapshots.as_ref()
+    }
+
+    pub(crate) fn backups(&self) -> Option<&Arc<dyn MakesBackups>> {
+        self.backups.as_ref()
     }
 
     /// Whether calls are answered elsewhere since then.

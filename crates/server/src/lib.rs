@@ -15,6 +15,7 @@
 
 mod accept;
 mod answer;
+mod backups;
 mod body;
 mod budget;
 mod closing;
@@ -51,6 +52,7 @@ mod traffic;
 mod undelivered;
 
 pub use accept::{DrainReport, run, run_metrics};
+pub use backups::{BackupChunks, MakesBackups};
 pub use config::Config;
 pub use deps::{Deps, MetricsDoor};
 pub use forward::ForwardingEngine;
@@ -61,7 +63,8 @@ pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
 pub use peers::{AsksServers, ServerSays, ServerSaysFuture, WrittenSnapshotFuture};
 #[cfg(feature = "program")]
 pub use program::{
-    Advertised, Server, ServerBuilder, SharedStore, StartError, StoreSettings, node_options,
+    Advertised, OwnBackups, Server, ServerBuilder, SharedStore, StartError, StoreSettings,
+    node_options,
 };
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};

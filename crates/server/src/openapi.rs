@@ -213,6 +213,7 @@ mod tests {
         GET /v1/workers
         GET /v1/stats
         GET /v1/audit
+        GET /v1/backup
         GET /healthz
         GET /readyz
         GET /version

@@ -183,13 +183,18 @@ pub fn answer(
             )))
         });
     }
+    Err(refused(heard, effect, place))
+}
+
+/// The refusal or fault in an answer that is no reply.
+pub fn refused(heard: &Heard, effect: Effect, place: &str) -> CallError {
     let problem: Problem = lenient(&heard.body);
     let Ok(code) = problem.code.parse::<Code>() else {
-        return Err(CallError::Fault(unnamed(status, &problem, effect, place)));
+        return CallError::Fault(unnamed(heard.status, &problem, effect, place));
     };
     let mut refusal = problem.refusal(code);
     refusal.retry_after_s = heard.retry_after_s;
-    Err(match code {
+    match code {
         Code::Unauthorized | Code::ForbiddenOrigin => CallError::Fault(Fault::Denied(refusal)),
         Code::OutcomeUnknown => CallError::Fault(lost(effect, refusal.detail)),
         Code::StoreUnavailable => {
@@ -197,7 +202,7 @@ pub fn answer(
         }
         Code::Internal => CallError::Fault(Fault::Broken(refusal.detail)),
         _ => CallError::Refused(refusal),
-    })
+    }
 }
 
 /// Whether another server of the same store may give another answer: before anything happened, this one said that it

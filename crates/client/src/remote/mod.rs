@@ -6,6 +6,7 @@
 
 mod answer;
 mod ask;
+mod backup;
 mod calls;
 mod choice;
 mod search;
@@ -18,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::Uri;
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
     USER_AGENT,
 };
+use hyper::{Method, Uri};
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
@@ -34,6 +35,7 @@ use tenure_tls::TlsError;
 pub use tenure_tls::{Identity, Trust};
 
 use self::ask::{HttpCall, Unsendable};
+pub use self::backup::BackupStream;
 pub use self::servers::Callee;
 use self::servers::{CalledServer, CalledServers, TriedServers};
 use self::wire::NoAnswer;
@@ -198,22 +200,13 @@ impl WrittenCall {
         server: &CalledServer,
         shown: &HeaderMap,
     ) -> Result<hyper::Request<Full<Bytes>>, CallError> {
-        let path = match server.wire.url().prefix.as_str() {
-            "" => self.http.path.clone(),
-            prefix => format!("{prefix}{}", self.http.path),
-        };
-        let uri = Uri::from_maybe_shared(path)
-            .map_err(|why| broken(&format!("a path cannot be sent: {why}")))?;
         let (media, bytes) = match &self.http.body {
             Some(body) => (Some(body.media), body.bytes.clone()),
             None => (None, Bytes::new()),
         };
-        let mut http = hyper::Request::new(Full::new(bytes));
-        *http.method_mut() = self.http.method.clone();
-        *http.uri_mut() = uri;
+        let (method, path) = (self.http.method.clone(), &self.http.path);
+        let mut http = request_to(server, shown, (method, path), bytes)?;
         let headers = http.headers_mut();
-        headers.clone_from(shown);
-        headers.insert(HOST, server.host.clone());
         headers.insert(NAMESPACE, self.namespace.clone());
         if let Some(media) = media {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -223,6 +216,27 @@ impl WrittenCall {
         }
         Ok(http)
     }
+}
+
+/// A request with the headers of every call.
+fn request_to(
+    server: &CalledServer,
+    shown: &HeaderMap,
+    (method, path): (Method, &str),
+    body: Bytes,
+) -> Result<hyper::Request<Full<Bytes>>, CallError> {
+    let path = match server.wire.url().prefix.as_str() {
+        "" => path.to_owned(),
+        prefix => format!("{prefix}{path}"),
+    };
+    let uri = Uri::from_maybe_shared(path)
+        .map_err(|why| broken(&format!("a path cannot be sent: {why}")))?;
+    let mut http = hyper::Request::new(Full::new(body));
+    *http.method_mut() = method;
+    *http.uri_mut() = uri;
+    http.headers_mut().clone_from(shown);
+    http.headers_mut().insert(HOST, server.host.clone());
+    Ok(http)
 }
 
 impl RemoteInner {

@@ -179,7 +179,8 @@ impl Wire {
         }
     }
 
-    async fn hear(
+    /// Reads the rest of an answer.
+    pub(super) async fn hear(
         &self,
         begun: AnswerBegun<Full<Bytes>>,
         limit: Duration,

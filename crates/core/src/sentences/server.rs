@@ -75,6 +75,12 @@ refusals! {
         hint("ask again later, or read pages of /v1/events with \"wait\" instead of a stream")
         retry_after_s(1);
 
+    BackupRuns "backup_runs"
+        LineFull
+        detail("this server sends a backup already")
+        hint("wait until that one is over, or ask another server of the store")
+        retry_after_s(10);
+
     MediaType "media_type"
         UnsupportedMediaType
         detail("the content type of the body is not one that this call takes")

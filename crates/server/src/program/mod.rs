@@ -7,6 +7,7 @@
 
 mod advertised;
 mod asks;
+mod backups;
 mod builder;
 mod opened;
 mod shared;
@@ -23,6 +24,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::advertised::Advertised;
+pub use self::backups::OwnBackups;
 pub use self::builder::{ServerBuilder, StartError};
 use self::opened::OpenedPlace;
 pub use self::shared::{SharedStore, node_options};

@@ -9,6 +9,7 @@ use tenure_engine::Embedded;
 use tenure_engine_api::Engine;
 use tokio::task::JoinSet;
 
+use super::backups::OwnBackups;
 use super::shared::SharedStore;
 use crate::leadership::Leadership;
 
@@ -23,7 +24,8 @@ pub(super) enum OpenedPlace {
 impl OpenedPlace {
     pub fn leadership(&self) -> Leadership {
         match self {
-            OpenedPlace::Own(engine) => Leadership::always(engine.clone()),
+            OpenedPlace::Own(engine) => Leadership::always(engine.clone())
+                .backed_up_by(Arc::new(OwnBackups(engine.clone()))),
             OpenedPlace::Shared(store) => store.leadership(),
         }
     }

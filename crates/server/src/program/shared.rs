@@ -15,6 +15,7 @@ use tenure_node::{Epoch, Node, NodeError, NodeOptions, STORE_KIND, StoreLeader, 
 use tokio::sync::watch;
 
 use super::asks::{AsksByHttp, NodeSnapshots, server_url};
+use super::backups::NodeBackups;
 use super::unreachable::UnreachableServers;
 use crate::leadership::{
     Describes, LeaderReport, Leadership, PeerGroup, ServingLeader, forwarding,
@@ -69,6 +70,7 @@ impl SharedStore {
         let standing = self.standing.subscribe();
         Leadership::joining(STORE_KIND, self.peer_group.subscribe(), standing)
             .writing(Arc::new(NodeSnapshots(self.node.clone())))
+            .backed_up_by(Arc::new(NodeBackups(self.node.clone())))
             .described_by(Arc::new(DescribesNode {
                 node: self.node.clone(),
                 unreachable: self.unreachable.clone(),

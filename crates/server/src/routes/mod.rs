@@ -81,6 +81,8 @@ pub(crate) enum Does {
     /// Says its version and commit.
     Version,
     Metrics,
+    /// Sends a backup of the whole store.
+    Backup,
     /// Shows the OpenAPI document.
     Document,
     /// Shows the moments of a timing, which needs no engine.

@@ -42,6 +42,13 @@ pub(super) static ROUTES: &[Route] = &[
     route!(Audit, "Check what is cached against what is held", |asked| decode::audit(asked.query))
         .query::<Audit>()
         .answers(&[(200, "Audit")]),
+    own(
+        "/v1/backup",
+        "backup",
+        "Send a backup of the whole store, with all namespaces and secrets, while calls go on",
+        Does::Backup,
+        &[(200, "application/octet-stream")],
+    ),
     own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
     own(
         "/readyz",

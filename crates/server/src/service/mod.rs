@@ -26,6 +26,7 @@ use tenure_engine_api::Engine;
 use tokio::time::Instant;
 
 use crate::answer::{self, Expected};
+use crate::backups::OneBackup;
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
 use crate::deps::Deps;
@@ -75,6 +76,7 @@ pub(crate) struct Service {
     pub budget: Arc<Budget>,
     pub here: Here,
     pub streams: EventStreams,
+    pub backups: OneBackup,
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,

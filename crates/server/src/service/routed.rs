@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use hyper::Response;
 use hyper::http::request::Parts;
+use hyper::{Method, Response};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -14,6 +14,7 @@ use tenure_engine_api::{Clock, SystemClock};
 
 use super::{Service, Stop, StoreCall, cut};
 use crate::answer;
+use crate::backups;
 use crate::body::{self, Media, Reading};
 use crate::budget::{HeldBytes, Rank};
 use crate::deps::MetricsDoor;
@@ -228,6 +229,14 @@ impl Service {
                 let response =
                     answer::text(door.metrics.text().await, crate::metrics::CONTENT_TYPE);
                 hold(response, admitted.held)
+            }
+            Does::Backup => {
+                let makes = self.deps.leadership.backups().ok_or_else(|| nothing_at(head))?;
+                if head.method == Method::HEAD {
+                    return Ok(backups::head());
+                }
+                let ends = caller.tokens.removed_of(&head.headers);
+                Ok(backups::answer(makes.clone(), &self.backups, ends).await?)
             }
             Does::Document => hold(answer::json(200, openapi::document()), admitted.held),
         }

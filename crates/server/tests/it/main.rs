@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod answers;
-
+mod backups;
 mod budget;
 mod conformance_remote;
 mod description;
