@@ -71,15 +71,7 @@ impl OpenedStore {
     }
 
     fn remote(callee: Callee, namespace: Namespace) -> Result<Self, Failure> {
-        let token = token()?;
-        let remote =
-            Remote::trusting(callee, token.as_ref(), &trust()).map_err(|error| match error {
-                RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
-                // Files that the command line names, and can check itself.
-                RemoteError::Tls(error) => Failure::usage(error.to_string()),
-                error => Failure::new(UNAVAILABLE, error.to_string()),
-            })?;
-        Ok(OpenedStore::of(Arc::new(remote), namespace))
+        Ok(OpenedStore::of(Arc::new(remote(callee)?), namespace))
     }
 
     fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
@@ -94,6 +86,17 @@ impl OpenedStore {
         }
         self.fatal.get().cloned()
     }
+}
+
+/// The servers of a store, with the token of this command. Nothing is sent yet.
+pub fn remote(callee: Callee) -> Result<Remote, Failure> {
+    let token = token()?;
+    Remote::trusting(callee, token.as_ref(), &trust()).map_err(|error| match error {
+        RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
+        // Files that the command line names, and can check itself.
+        RemoteError::Tls(error) => Failure::usage(error.to_string()),
+        error => Failure::new(UNAVAILABLE, error.to_string()),
+    })
 }
 
 /// Sends the warnings of an engine in this process to stderr.

@@ -48,7 +48,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Store and tools",
         common: &[],
-        rest: &["copy", "store", "completions", "version", "help"],
+        rest: &["backup", "restore", "copy", "store", "completions", "version", "help"],
     },
 ];
 

@@ -3,6 +3,7 @@
 //! Nothing here runs a command, reads a file or calls a store. Tokens are never arguments, since every user of a
 //! machine can see arguments.
 
+pub mod backup;
 pub mod config;
 pub mod copy;
 pub mod doctor;
@@ -187,6 +188,10 @@ A smaller share of failures is shown as a note and does not change the exit code
     Audit(AuditArgs),
     /// Explain the code of an error.
     Error(ErrorArgs),
+    /// Save a whole store in a file, while it is served.
+    Backup(backup::BackupArgs),
+    /// Restore a backup into an empty store.
+    Restore(backup::RestoreArgs),
     /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
     /// Show and change the settings of a store on Redis.

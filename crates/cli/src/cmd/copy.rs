@@ -3,104 +3,18 @@
 //! The protocol is [`tenure_engine::copy`]'s; this opens the two stores and shows the progress. It shows neither the data of
 //! a resource nor a password.
 
-mod show;
+pub mod show;
+pub mod stores;
 
 use serde::Serialize;
-use tenure::url::StoreUrl;
-use tenure_engine::CopyFolder;
-use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
-use tenure_node::CopyRedis;
+use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport};
 
 use crate::args::copy::CopyArgs;
-use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};
+use crate::exit::{BUG, DISK, Failure, NO};
 use crate::output::{Output, printable};
-use crate::store::{not_opened, said};
 
 use self::show::CopyShow;
-
-/// A store in the hands of a copy.
-enum Hands {
-    Folder(Box<CopyFolder>),
-    Redis(Box<CopyRedis>),
-}
-
-impl Hands {
-    fn source(&self) -> &dyn Source {
-        match self {
-            Hands::Folder(folder) => &**folder,
-            Hands::Redis(copy) => &**copy,
-        }
-    }
-    fn target(&self) -> &dyn Target {
-        match self {
-            Hands::Folder(folder) => &**folder,
-            Hands::Redis(copy) => &**copy,
-        }
-    }
-}
-
-/// Which of the two stores.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    From,
-    To,
-}
-
-/// A store as it was said.
-struct SaidStore {
-    url: StoreUrl,
-    /// Without a password.
-    shown: String,
-}
-
-impl SaidStore {
-    fn parse(text: &str, side: Side) -> Result<Self, Failure> {
-        let option = if side == Side::From { "--from" } else { "--to" };
-        let usage = |why: String| Failure::usage(format!("{option}: {why}"));
-        let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
-        let shown = match &url {
-            StoreUrl::Server(_) | StoreUrl::Servers(_) => {
-                return Err(usage("this is a server, not a store".to_owned()).hint(
-                    "stop the server, and name its store: file:PATH, or redis:// and the like",
-                ));
-            }
-            StoreUrl::Memory => {
-                return Err(usage("a store in memory ends with this command".to_owned())
-                    .hint("name file:PATH, or redis:// and the like"));
-            }
-            StoreUrl::File(path) => {
-                // The other side remembers it, and whoever reads that may be elsewhere.
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                format!("file:{}", path.display())
-            }
-            StoreUrl::Redis(address) => address.to_string(),
-        };
-        Ok(SaidStore { url, shown })
-    }
-
-    /// `make`: a folder that is not there is made.
-    fn open(&self, make: bool) -> Result<Hands, Failure> {
-        match &self.url {
-            StoreUrl::File(path) => {
-                let opened = if make { CopyFolder::target(path) } else { CopyFolder::source(path) };
-                Ok(Hands::Folder(Box::new(opened.map_err(|why| not_opened(&why))?)))
-            }
-            StoreUrl::Redis(address) => {
-                let (address, name) = (address.clone(), address.name().to_owned());
-                let opened = if make {
-                    CopyRedis::target(address, &name)
-                } else {
-                    CopyRedis::source(address, &name)
-                };
-                let opened = opened.map_err(|why| said(UNAVAILABLE, &why.to_string()))?;
-                Ok(Hands::Redis(Box::new(opened)))
-            }
-            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Memory => {
-                Err(Failure::bug("this is no store"))
-            }
-        }
-    }
-}
+use self::stores::{NamedStore, Side};
 
 /// Copies, or undoes it.
 pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
@@ -110,7 +24,7 @@ pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
 
 fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
     let named =
-        |text: Option<String>, side| text.map(|text| SaidStore::parse(&text, side)).transpose();
+        |text: Option<String>, side| text.map(|text| NamedStore::parse(&text, side)).transpose();
     let (from, to) = (named(args.from, Side::From)?, named(args.to, Side::To)?);
     match (from, to, args.thaw) {
         (Some(from), Some(to), false) => run_copy(out, &from, &to),
@@ -125,7 +39,7 @@ fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
     }
 }
 
-fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure> {
+fn run_copy(out: Output, from: &NamedStore, to: &NamedStore) -> Result<(), Failure> {
     if from.shown == to.shown {
         return Err(Failure::usage(format!("--from and --to are the same store: {}", from.shown)));
     }
@@ -133,7 +47,7 @@ fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure
     let (source, target) = (from.open(false)?, to.open(true)?);
     let copy = tenure::ids::request_id().as_str().replacen("req_", "copy_", 1);
     let plan = CopyPlan { copy, from: from.shown.clone(), to: to.shown.clone() };
-    let mut show = CopyShow::new(&plan);
+    let mut show = CopyShow::new(&plan.from);
     let done = copy::copy(source.source(), target.target(), &plan, &mut show);
     show.end();
     if done.is_err() && show.paused {
@@ -182,7 +96,7 @@ struct Thawed<'a> {
     thawed: bool,
 }
 
-fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure> {
+fn thaw_source(out: Output, from: &NamedStore, force: bool) -> Result<(), Failure> {
     let source = from.open(false)?;
     let mark = copy::thaw_source(source.source(), &from.shown, force).map_err(failure)?;
     let thawed = Thawed { store: &from.shown, thawed: mark.is_some() };
@@ -199,7 +113,7 @@ fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure
     Ok(())
 }
 
-fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
+fn thaw_target(out: Output, to: &NamedStore) -> Result<(), Failure> {
     let target = to.open(false)?;
     let thawed = copy::thaw_target(target.target(), &to.shown).map_err(failure)?;
     out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
@@ -208,33 +122,14 @@ fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
     })
 }
 
-fn failure(why: CopyError) -> Failure {
+/// The failure of a copy, or of a restore.
+pub fn failure(why: CopyError) -> Failure {
     match why {
         CopyError::No { sentence, hint } => Failure::new(NO, sentence).hint(hint),
         CopyError::Fault(fault) => fault.into(),
-        CopyError::Disk(why) => Failure::new(DISK, why)
-            .hint("repair the disk, then repeat the command to start the copy again"),
+        CopyError::Disk(why) => {
+            Failure::new(DISK, why).hint("repair the disk, then repeat the command to start again")
+        }
         stopped @ CopyError::Stopped => Failure::new(BUG, stopped.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_shown_with_its_store_name_and_no_password() {
-        for (text, shown) in [
-            ("redis://:geheim@host", "redis://•••@host:6379"),
-            ("redis://host?name=app", "redis://host:6379?name=app"),
-            ("file:/var/lib/t", "file:/var/lib/t"),
-        ] {
-            let named = SaidStore::parse(text, Side::From).map(|named| named.shown);
-            assert_eq!(named.as_deref(), Ok(shown), "{text}");
-        }
-        for text in ["http://host", "memory:", "nothing"] {
-            let no = SaidStore::parse(text, Side::To).err().map(|no| no.code);
-            assert_eq!(no, Some(crate::exit::USAGE), "{text}");
-        }
     }
 }

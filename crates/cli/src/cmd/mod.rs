@@ -3,6 +3,7 @@
 //! No command knows which engine answers, and none writes an exit code of its own making.
 
 pub mod audit;
+pub mod backup;
 pub mod cancel;
 pub mod complete_names;
 pub mod completions;
@@ -31,6 +32,7 @@ pub mod push;
 pub mod push_lines;
 pub mod queue;
 pub mod reschedule;
+pub mod restore;
 pub mod result;
 pub mod schedule;
 pub mod schedule_preview;
@@ -72,6 +74,8 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
+        Command::Backup(args) => backup::run(out, args, &cli.global.url).await,
+        Command::Restore(args) => restore::run(out, args).await,
         Command::Store(action) => store::run(out, action, &cli.global.url).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
@@ -96,6 +100,8 @@ fn opens_no_folder(command: &Command) -> bool {
         Command::Version
             | Command::Completions { .. }
             | Command::Copy(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
             | Command::Doctor(_)
             | Command::Store(_)
             | Command::Demo(_)
@@ -143,6 +149,8 @@ async fn with_client(
         | Command::Completions { .. }
         | Command::Serve(_)
         | Command::Copy(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
         | Command::Doctor(_)
         | Command::Store(_)
         | Command::Demo(_)

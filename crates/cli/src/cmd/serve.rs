@@ -27,7 +27,9 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Fatal, Recovery};
 use tenure_engine_api::Engine;
 use tenure_server::metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, ForwardingEngine, Leadership, MetricsDoor, Pages, route_names};
+use tenure_server::{
+    Config, Deps, ForwardingEngine, Leadership, MetricsDoor, OwnBackups, Pages, route_names,
+};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
@@ -109,6 +111,10 @@ async fn serve(
     let leadership = match opened.shared() {
         Some(store) => store.leadership(),
         None => Leadership::always(engine.clone()),
+    };
+    let leadership = match opened.own() {
+        Some(own) => leadership.backed_up_by(Arc::new(OwnBackups(own.clone()))),
+        None => leadership,
     };
     // A call that another server answers is counted there.
     let forwarding: Arc<dyn Engine> = Arc::new(ForwardingEngine::new(leadership.clone()));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_core::time::Span;
-use tenure_engine::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
+use tenure_engine::copy::{CopyError, CopyNews, CopyWatch};
 
 use crate::output::tell;
 
@@ -23,7 +23,7 @@ pub struct CopyShow {
 
 impl CopyShow {
     /// A bar if stderr is a terminal.
-    pub fn new(plan: &CopyPlan) -> Self {
+    pub fn new(from: &str) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
             match ProgressStyle::with_template("{bar:30} {pos} of {len} jobs {per_sec} {eta}") {
@@ -31,7 +31,7 @@ impl CopyShow {
                 Err(_) => bar,
             }
         });
-        CopyShow { from: plan.from.clone(), paused: false, bar, line: Instant::now() }
+        CopyShow { from: from.to_owned(), paused: false, bar, line: Instant::now() }
     }
 
     /// Takes the bar away.

@@ -234,6 +234,14 @@ impl ServedStore {
         }
     }
 
+    /// The engine, if its store is this process's own and its clock is the system's.
+    pub fn own(&self) -> Option<&Arc<Embedded>> {
+        match self {
+            ServedStore::Own(engine) => Some(engine),
+            ServedStore::Moved(_) | ServedStore::Shared(_) => None,
+        }
+    }
+
     /// The store, if several servers share it.
     pub fn shared(&self) -> Option<&Arc<SharedStore>> {
         match self {

@@ -1,6 +1,6 @@
 //! `tenure copy`: a folder to a Redis and back, by the command alone.
 
-mod shared;
+pub mod shared;
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use shared::Server;
 
-fn tenure(url: Option<&str>) -> Command {
+pub fn tenure(url: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN", "TENURE_URL"] {
         command.env_remove(name);
@@ -23,24 +23,24 @@ fn tenure(url: Option<&str>) -> Command {
 }
 
 /// The exit code, stdout and stderr.
-fn ended(command: &mut Command) -> (i32, String, String) {
+pub fn ended(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
-fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
+pub fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
     ended(tenure(Some(url)).args(arguments))
 }
 
 /// stdout of a command that must end well.
-fn done(url: &str, arguments: &[&str]) -> String {
+pub fn done(url: &str, arguments: &[&str]) -> String {
     let (code, out, err) = run(url, arguments);
     assert_eq!(code, 0, "{arguments:?}: {out}{err}");
     out
 }
 
-fn answer(url: &str, arguments: &[&str]) -> Value {
+pub fn answer(url: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn copy(arguments: &[&str]) -> (i32, String, String) {
     ended(tenure(None).arg("copy").args(arguments))
 }
 
-fn folder(dir: &TempDir, name: &str) -> String {
+pub fn folder(dir: &TempDir, name: &str) -> String {
     format!("file:{}", dir.join(name).display())
 }
 

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// A server of a store. It ends by SIGKILL when this is dropped.
 pub struct Server {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Server {
@@ -35,6 +35,12 @@ impl Server {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Ends it by SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits until a command ends with this code, and answers what it said.

@@ -1,0 +1,64 @@
+//! `tenure restore`: a backup into an empty store.
+//!
+//! The protocol is [`tenure_engine::backup`]'s; this opens the target as `tenure copy` does, and shows the progress.
+
+use tenure_engine::backup::{self, NotRestored, RestorePlan, RestoreReport};
+use tenure_engine_api::SystemClock;
+
+use crate::args::backup::RestoreArgs;
+use crate::cmd::backup::no_backup;
+use crate::cmd::copy;
+use crate::cmd::copy::show::CopyShow;
+use crate::cmd::copy::stores::{NamedStore, Side};
+use crate::exit::Failure;
+use crate::output::{Output, printable};
+
+/// Restores.
+pub async fn run(out: Output, args: RestoreArgs) -> Result<(), Failure> {
+    let restores = tokio::task::spawn_blocking(move || run_blocking(out, &args));
+    restores.await.map_err(|why| Failure::bug(why.to_string()))?
+}
+
+fn run_blocking(out: Output, args: &RestoreArgs) -> Result<(), Failure> {
+    let to = NamedStore::parse(&args.to, Side::To)?;
+    let from = args.file.display().to_string();
+    // First of all: a file that is no whole backup is no reason to make a target.
+    let checked = backup::check_file(&args.file).map_err(|why| no_backup(&from, &why))?;
+    let target = to.open(true)?;
+    let plan = RestorePlan { from: from.clone(), to: to.shown.clone(), waits: !args.no_wait };
+    let mut show = CopyShow::new(&from);
+    let file = (&*args.file, checked);
+    let done = backup::restore(file, target.target(), &plan, &SystemClock, &mut show);
+    show.end();
+    if done.is_err() && show.paused {
+        crate::output::hint(&format!(
+            "{} serves nobody: repeat the command to start the restore again, or give it up: tenure copy --thaw \
+             --to '{}'",
+            to.shown, to.shown
+        ));
+    }
+    let report = done.map_err(|why| match why {
+        NotRestored::Backup(why) => no_backup(&from, &why),
+        NotRestored::Target(why) => copy::failure(why),
+    })?;
+    out.answer(&report, in_words)
+}
+
+fn in_words(report: &RestoreReport) -> String {
+    let RestoreReport { head, from, to, moved } = report;
+    format!(
+        "{} of {} is restored to {}: {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, {} pools \
+         with {} resources; {} leases ended as released.\n",
+        printable(from),
+        head.made_at,
+        printable(to),
+        moved.unfinished,
+        moved.finished,
+        moved.schedules,
+        moved.queues,
+        moved.limits,
+        moved.pools,
+        moved.resources,
+        moved.released
+    )
+}

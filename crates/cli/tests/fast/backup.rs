@@ -1,0 +1,314 @@
+//! `tenure backup` and `tenure restore`, by the commands alone: files, exit codes, and the pages' own scripts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::{Dice, TempDir};
+
+use crate::copy::shared::Server;
+use crate::copy::{answer, done, ended, folder, run, tenure};
+
+/// A server on a folder with a job, and an account with a password.
+fn served(dir: &TempDir) -> Server {
+    let server = Server::start(&folder(dir, "store"));
+    done(&server.url, &["push", "mail", r#"{"to":"ann"}"#, "--id", "j1"]);
+    done(&server.url, &["pool", "add", "accounts", "13800", "--data", r#"{"password":"topf"}"#]);
+    server
+}
+
+fn restore(arguments: &[&str]) -> (i32, String, String) {
+    ended(tenure(None).arg("restore").args(arguments))
+}
+
+/// The names of all files in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let all = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
+    let dir = TempDir::new();
+    let server = served(&dir);
+    fs::create_dir(dir.join("saved")).unwrap();
+    let file = dir.join("saved/tonight.backup");
+    let file = file.to_str().unwrap();
+    let saved = answer(&server.url, &["backup", file]);
+    assert_eq!((&saved["jobs"], &saved["file"]), (&1.into(), &file.into()), "{saved}");
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(&dir.join("saved")), ["tonight.backup"]);
+    // What is there is not replaced by accident.
+    let (code, _, err) = run(&server.url, &["backup", file]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("exists already") && err.contains("--force"), "{err}");
+    done(&server.url, &["push", "mail", "2", "--id", "j2"]);
+    assert_eq!(answer(&server.url, &["backup", file, "--force"])["jobs"], 2);
+    // The same bytes to a pipe, with nothing beside them.
+    let piped = tenure(Some(&server.url)).args(["backup", "-"]).output().unwrap();
+    assert_eq!((piped.status.code(), &piped.stderr[..]), (Some(0), &b""[..]));
+    assert!(piped.stdout.starts_with(b"tenure backup 1\n"));
+    let (code, out, err) = ended(tenure(None).args(["backup", "verify", file]));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("whole backup of 2 jobs"), "{out}");
+    server.stop();
+
+    let target = folder(&dir, "new");
+    let (code, out, err) = restore(&[file, "--to", &target]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("2 unfinished and 0 finished jobs"), "{out}");
+    let new = Server::start(&target);
+    done(&new.url, &["audit"]);
+    assert_eq!(answer(&new.url, &["job", "j1"])["payload"]["to"], "ann");
+    let password =
+        ["lease", "--need", "pool:accounts", "--", "printenv", "TENURE_RESOURCE_PASSWORD"];
+    assert_eq!(done(&new.url, &password).trim(), "topf");
+    new.stop();
+    // A store that is in use is no target.
+    let (code, _, err) = restore(&[file, "--to", &target]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("already"), "{err}");
+}
+
+#[test]
+fn a_bad_file_is_refused_and_its_target_is_not_made() {
+    let dir = TempDir::new();
+    let server = served(&dir);
+    let whole = tenure(Some(&server.url)).args(["backup", "-"]).output().unwrap().stdout;
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for (bytes, part) in [
+        (&whole[..whole.len() - 1], "before its last part"),
+        (&damaged[..], "damaged at byte"),
+        (b"SQLite format 3", "not a backup"),
+        (b"tenure backup 9\n", "newer release"),
+    ] {
+        let file = dir.join("bad");
+        fs::write(&file, bytes).unwrap();
+        let (file, target) = (file.to_str().unwrap(), folder(&dir, "new"));
+        for arguments in [&["backup", "verify", file][..], &["restore", file, "--to", &target]] {
+            let (code, _, err) = ended(tenure(None).args(arguments));
+            assert_eq!(code, 1, "{arguments:?}: {err}");
+            assert!(err.contains(part), "{arguments:?}: {err}");
+        }
+        assert!(!dir.join("new").exists(), "{part}");
+    }
+}
+
+#[test]
+fn what_cannot_be_saved_leaves_no_file() {
+    let dir = TempDir::new();
+    let saved = dir.join("saved");
+    fs::create_dir(&saved).unwrap();
+    let file = saved.join("b");
+    let (file, none) = (file.to_str().unwrap(), folder(&dir, "none"));
+    for (url, arguments, code, part) in [
+        ("http://127.0.0.1:1", &["backup", file][..], 69, "onnection refused"),
+        (&none, &["backup", file], 69, "there is no store"),
+        ("memory:", &["backup", file], 2, "in memory ends with"),
+        ("memory:", &["backup"], 2, "FILE"),
+        ("memory:", &["backup", "verify", file], 2, "no such file"),
+        ("memory:", &["restore", file, "--to", &none], 2, "no such file"),
+        ("memory:", &["restore", file], 2, "--to"),
+        ("memory:", &["restore", file, "--to", "http://127.0.0.1:1"], 2, "a server, not a store"),
+    ] {
+        let (ended, _, err) = run(url, arguments);
+        assert_eq!(ended, code, "{arguments:?}: {err}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
+    }
+    assert_eq!(names(&saved), [""; 0]);
+    assert!(!dir.join("none").exists(), "nothing was made for it");
+}
+
+#[test]
+fn a_shared_store_is_saved_by_any_server_and_restored_to_redis_and_to_a_folder() {
+    if !wanted() {
+        return;
+    }
+    let (dir, redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
+    let (leader, file) = (Server::start(&redis.url()), dir.join("backup"));
+    let file = file.to_str().unwrap();
+    leader.until(0, &["push", "mail", "1", "--id", "j1"], "");
+    let follower = Server::start(&redis.url());
+    follower.until(0, &["push", "mail", "2", "--id", "j2"], "");
+    assert_eq!(answer(&follower.url, &["backup", file])["jobs"], 2);
+    assert_eq!(answer(&leader.url, &["backup", file, "--force"])["jobs"], 2);
+    follower.stop();
+    leader.stop();
+    for target in [format!("{}?name=restored", redis.url()), folder(&dir, "back")] {
+        let (code, _, err) = restore(&[file, "--to", &target, "--no-wait"]);
+        assert_eq!(code, 0, "{err}");
+        let server = Server::start(&target);
+        server.until(0, &["audit"], "");
+        assert_eq!(answer(&server.url, &["job", "j2"])["payload"], 2);
+        server.stop();
+        assert_eq!(restore(&[file, "--to", &target]).0, 1, "{target} is in use");
+    }
+}
+
+/// The lines of a page or a manifest between two lines.
+fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+    let (_, behind) = text.split_once(from).unwrap_or_else(|| panic!("no {from:?}"));
+    behind.split_once(to).unwrap_or_else(|| panic!("no {to:?} behind {from:?}")).0
+}
+
+/// Runs a script of the pages, with the built command in its PATH.
+fn script(url: &str, backups: &Path, text: &str) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", text]).stdin(Stdio::null());
+    shell.env("PATH", path).env("TENURE_URL", url);
+    shell.env("TENURE_BACKUPS", backups).env("TENURE_BACKUPS_KEPT", "2");
+    let (code, out, err) = ended(shell.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    assert_eq!(code, 0, "{text}: {out}{err}");
+    out
+}
+
+#[test]
+fn the_scripts_of_the_page_back_up_clean_up_and_rehearse() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    let dir = TempDir::new();
+    let (server, backups) = (served(&dir), dir.join("backups"));
+    fs::create_dir(&backups).unwrap();
+    for old in ["20200101T000000Z", "20210101T000000Z"] {
+        fs::write(backups.join(format!("tenure-{old}.backup")), "old").unwrap();
+    }
+    fs::write(backups.join("another file"), "stays").unwrap();
+    let nightly = read("packaging/systemd/tenure-backup");
+    script(&server.url, &backups, &nightly);
+    let kept = names(&backups);
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    assert!(kept.contains(&"tenure-20210101T000000Z.backup".to_owned()), "{kept:?}");
+    let manifest = read("packaging/kubernetes/backup.yaml");
+    let indented = between(&manifest, "- |\n", "              env:");
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    };
+    let commands: Vec<_> =
+        lines(&nightly).into_iter().skip_while(|line| line.starts_with('#')).collect();
+    assert_eq!(lines(indented), commands, "the CronJob runs the same commands");
+    let rehearsal = read("docs/deploy/backup.md");
+    let rehearsal = between(&rehearsal, "no worker runs:\n\n```sh\n", "```");
+    let out = script(&server.url, &backups, rehearsal);
+    assert!(out.contains("all is well"), "{out}");
+}
+
+/// What a SIGKILL ends during a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Victim {
+    Backup,
+    Server,
+}
+
+/// Jobs with 100 KiB each that cannot be packed much, as lines.
+fn heavy(dir: &TempDir, jobs: u64) -> String {
+    let mut dice = Dice::mixed(7);
+    let mut job = |n| {
+        let payload: String =
+            (0..100 << 10).map(|_| char::from(b'0' + dice.below(64) as u8)).collect();
+        format!(
+            "{}\n",
+            serde_json::json!({"queue": "heavy", "id": format!("h{n}"), "payload": payload})
+        )
+    };
+    let file = dir.join("heavy");
+    fs::write(&file, (0..jobs).map(&mut job).collect::<String>()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Begins a backup under load, kills the victim after so many milliseconds, and checks what is there.
+fn killed(url: &str, file: &Path, after_ms: u64, kill: impl FnOnce(&mut Child)) {
+    let load = run_in_background(url);
+    let mut backup = tenure(Some(url)).arg("backup").arg(file).spawn().unwrap();
+    // Any moment may be the bad one: there is no event to wait for.
+    sleep(Duration::from_millis(after_ms));
+    kill(&mut backup);
+    let output = backup.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    drop(load);
+    if file.exists() {
+        let (code, _, err) = ended(tenure(None).args(["backup", "verify"]).arg(file));
+        assert_eq!(code, 0, "after {after_ms} ms: {err}");
+    } else {
+        assert!(!output.status.success(), "after {after_ms} ms: {said}");
+    }
+}
+
+/// Pushes and runs jobs until this is dropped.
+struct Load(Child);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run_in_background(url: &str) -> Load {
+    let mut work = tenure(Some(url));
+    work.args(["work", "mail", "--", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    Load(work.spawn().unwrap())
+}
+
+/// Restores the last backup, and has it audited.
+fn audited(dir: &TempDir, file: &Path, name: &str) {
+    let (file, target) = (file.to_str().unwrap(), folder(dir, name));
+    let (code, _, err) = restore(&[file, "--to", &target, "--no-wait"]);
+    assert_eq!(code, 0, "{err}");
+    done(&target, &["audit"]);
+    assert_eq!(answer(&target, &["job", "h7"])["state"], "ready");
+}
+
+#[test]
+fn a_backup_is_whole_or_not_there_whatever_is_killed() {
+    let dir = TempDir::new();
+    let (store, lines) = (folder(&dir, "store"), heavy(&dir, 60));
+    let mut server = Server::start(&store);
+    done(&server.url, &["push", "--lines", &lines]);
+    for (victim, after_ms) in
+        [(Victim::Backup, 5), (Victim::Server, 20), (Victim::Backup, 60), (Victim::Server, 90)]
+    {
+        for n in 0..5 {
+            done(&server.url, &["push", "mail", &n.to_string()]);
+        }
+        let file = dir.join(format!("{victim:?}-{after_ms}"));
+        killed(&server.url.clone(), &file, after_ms, |backup| match victim {
+            Victim::Backup => backup.kill().unwrap(),
+            Victim::Server => server.kill(),
+        });
+        if victim == Victim::Server {
+            server = Server::start(&store);
+        }
+    }
+    let last = dir.join("last");
+    done(&server.url, &["backup", last.to_str().unwrap()]);
+    audited(&dir, &last, "restored");
+}
+
+#[test]
+fn a_backup_of_a_shared_store_survives_the_death_of_redis_or_is_not_there() {
+    if !wanted() {
+        return;
+    }
+    let (dir, mut redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
+    let lines = heavy(&dir, 60);
+    let server = Server::start(&redis.url());
+    server.until(0, &["push", "--lines", &lines], "");
+    for after_ms in [5, 60] {
+        killed(&server.url, &dir.join(format!("{after_ms}")), after_ms, |_| redis.kill());
+        redis.restart();
+        server.until(0, &["stats"], "");
+    }
+    let last = dir.join("last");
+    server.until(0, &["backup", last.to_str().unwrap()], "");
+    audited(&dir, &last, "restored");
+}
