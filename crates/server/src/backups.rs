@@ -177,3 +177,47 @@ impl Body for BackupBody {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const CHUNK: SentChunk = Some(Bytes::from_static(b"chunk"));
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_given_up() {
+        let (read, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let (sender, mut receiver) = mpsc::channel(1);
+        for _ in 0..3 {
+            read.send(CHUNK).await.expect("there is room");
+        }
+        let begun = Instant::now();
+        let slow = async {
+            // Slower than fast, but not too slow.
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert_eq!(receiver.recv().await, Some(CHUNK));
+        };
+        tokio::join!(send_all(chunks, &sender), slow);
+        let taken = begun.elapsed();
+        assert!((50..51).contains(&taken.as_secs()), "given up after {taken:?}");
+        assert!(read.send(CHUNK).await.is_err(), "the thread that reads ends");
+    }
+
+    #[tokio::test]
+    async fn a_body_ends_well_only_behind_the_end() {
+        for (sent, is_whole) in [(vec![CHUNK, None], true), (vec![CHUNK], false), (vec![], false)] {
+            let (sender, parts) = mpsc::channel(CHUNKS_AHEAD);
+            for chunk in sent {
+                sender.send(chunk).await.expect("there is room");
+            }
+            drop(sender);
+            let task = tokio::spawn(async {});
+            let _task = Tied(task.abort_handle());
+            let body = BackupBody { parts, is_over: false, _task };
+            let read = http_body_util::BodyExt::collect(body).await;
+            assert_eq!(read.is_ok(), is_whole);
+        }
+    }
+}
