@@ -73,9 +73,9 @@ pub fn restored(
     (done, watching.waited)
 }
 
-/// Restores a file, and opens the store.
+/// Restores a file without a wait, in which the clock would go on, and opens the store.
 fn reopened(file: &Path, folder: &Path, options: Options, clock: &Arc<TestClock>) -> Embedded {
-    restored(file, folder, clock, Way::Waits).0.unwrap();
+    restored(file, folder, clock, Way::DoesNotWait).0.unwrap();
     Embedded::open(Options {
         location: tenure_engine::Location::Folder(folder.to_owned()),
         ..options
