@@ -264,7 +264,7 @@ pub const EVENTS_SCAN_MAX: usize = 10_000;
 pub const EVENTS_PORTION: usize = 500;
 /// Streams of events that one server sends at a time.
 pub const EVENT_STREAMS_MAX: usize = 1_000;
-/// A reader of a backup that takes nothing for so long is given up: the store's log grows meanwhile.
+/// A reader of a backup that takes nothing for this time is given up: the store's log grows meanwhile.
 pub const BACKUP_STALLS_US_MAX: u64 = 30 * SECOND_US;
 /// So is one that needs longer than this for the whole backup.
 pub const BACKUP_TAKES_US_MAX: u64 = 3_600 * SECOND_US;

@@ -2,7 +2,7 @@
 //!
 //! A thread reads the rows, a task sends them, and few chunks wait between: a slow reader slows the thread down. The log
 //! of the store grows for as long as the rows are read, so a reader that takes nothing, or takes too long, is given up.
-//! This knows nothing of the file: whoever opens the store makes its bytes.
+//! This knows nothing of the file: the opener of the store makes its bytes ([`MakesBackups`]).
 
 use std::io;
 use std::pin::Pin;

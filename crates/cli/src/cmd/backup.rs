@@ -26,7 +26,7 @@ use crate::store::{not_opened, remote};
 /// Chunks that arrived and were not written yet.
 const CHUNKS_AHEAD: usize = 4;
 
-/// A whole backup.
+/// The answer of this command: a backup that was read to its end.
 #[derive(Serialize)]
 struct SavedBackup<'a> {
     #[serde(flatten)]
@@ -222,7 +222,7 @@ impl BackupFrom {
     }
 }
 
-/// Chunks that arrive: whoever reads them writes them.
+/// Chunks that arrive. A read of them also writes them.
 struct Arriving<W> {
     chunks: mpsc::Receiver<Bytes>,
     /// The rest of the last chunk, written already.

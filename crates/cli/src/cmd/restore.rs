@@ -13,7 +13,7 @@ use crate::cmd::copy::stores::{NamedStore, Side};
 use crate::exit::Failure;
 use crate::output::{Output, printable};
 
-/// Restores.
+/// Checks the whole file, then opens the target and restores into it.
 pub async fn run(out: Output, args: RestoreArgs) -> Result<(), Failure> {
     let restores = tokio::task::spawn_blocking(move || run_blocking(out, &args));
     restores.await.map_err(|why| Failure::bug(why.to_string()))?

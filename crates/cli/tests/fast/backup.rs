@@ -45,7 +45,7 @@ fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
     assert_eq!((&saved["jobs"], &saved["file"]), (&1.into(), &file.into()), "{saved}");
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(names(&dir.join("saved")), ["tonight.backup"]);
-    // What is there is not replaced by accident.
+    // A file is not replaced by accident.
     let (code, _, err) = run(&server.url, &["backup", file]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("exists already") && err.contains("--force"), "{err}");
@@ -202,7 +202,7 @@ fn the_scripts_of_the_page_back_up_clean_up_and_rehearse() {
     assert!(out.contains("all is well"), "{out}");
 }
 
-/// What a SIGKILL ends during a backup.
+/// The process that a SIGKILL ends during a backup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Victim {
     Backup,
@@ -225,7 +225,7 @@ fn heavy(dir: &TempDir, jobs: u64) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Begins a backup under load, kills the victim after so many milliseconds, and checks what is there.
+/// Begins a backup under load, kills the victim after `after_ms`, and checks what is there.
 fn killed(url: &str, file: &Path, after_ms: u64, kill: impl FnOnce(&mut Child)) {
     let load = run_in_background(url);
     let mut backup = tenure(Some(url)).arg("backup").arg(file).spawn().unwrap();

@@ -25,7 +25,7 @@ pub struct BackupReader<R> {
     at: u64,
     head: BackupHead,
     head_sum: u64,
-    /// The last part.
+    /// The position of the last part that was read. Starts before the first.
     before: Position,
     is_over: bool,
     /// Jobs in the parts that were read.

@@ -24,7 +24,7 @@ pub struct BackupWriter {
     head: Option<BackupHead>,
     /// The checksum of the head; 0 before the first chunk.
     head_sum: u64,
-    /// The last part.
+    /// The position of the last part that was written. Starts before the first.
     before: Position,
     is_over: bool,
 }

@@ -80,7 +80,7 @@ pub enum Found {
 
 /// All rows of a store, on their way into a target. They have no events: the target begins its own streams.
 pub trait CopiedRows: Snapshot {
-    /// Jobs in the parts that were read so far.
+    /// Jobs in the parts that were read already.
     fn jobs_read(&self) -> u64;
 }
 

@@ -51,7 +51,7 @@ async fn a_backup_is_whole_and_needs_the_token() {
     let slow = remote.backup().await.unwrap();
     let second = remote.backup().await.unwrap_err();
     assert_eq!(second.code(), Some(Code::LineFull), "{second}");
-    // What is answered meanwhile is not in it, and is not held up by it.
+    // A push meanwhile is not in it, and is not held up by it.
     server.client().push("q").id("meanwhile").await.unwrap();
     let bytes = read(slow).await.unwrap();
     assert_eq!(check(&*bytes).unwrap().head.jobs, 100);

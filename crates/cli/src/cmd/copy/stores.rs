@@ -39,7 +39,7 @@ pub enum Side {
 /// A store as the command line names it.
 pub struct NamedStore {
     url: StoreUrl,
-    /// Without a password.
+    /// The address as it is shown: without a password.
     pub shown: String,
 }
 
@@ -60,7 +60,7 @@ impl NamedStore {
                     .hint("name file:PATH, or redis:// and the like"));
             }
             StoreUrl::File(path) => {
-                // The other side remembers it, and whoever reads that may be elsewhere.
+                // The mark of the other store shows it, perhaps to a reader on another machine.
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 format!("file:{}", path.display())
             }
