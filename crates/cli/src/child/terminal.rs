@@ -53,7 +53,8 @@ impl Terminal {
         }
     }
 
-    /// Follows CMD: when it is suspended, so is this process, and goes on with it. Never returns.
+    /// Follows CMD: when it is suspended, so is this process, and goes on with it. Never returns. Not
+    /// cancel-safe: if its future is dropped while CMD is suspended, a second call does not continue CMD.
     pub async fn follow(&mut self) {
         loop {
             let Some(signal) = self.suspended.recv().await else {

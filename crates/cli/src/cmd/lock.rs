@@ -195,20 +195,22 @@ enum Attended {
 async fn attend(
     running: &mut Running,
     held: Option<&Held>,
-    mut terminal: Option<&mut Terminal>,
+    terminal: Option<&mut Terminal>,
     signals: &mut Signals,
 ) -> Result<Attended, Failure> {
     let mut forwarded = None;
+    // One for all rounds of the loop: a new one would not know that CMD is suspended.
+    let follow = async {
+        match terminal {
+            Some(terminal) => terminal.follow().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(follow);
     loop {
         let stopped = async {
             match held {
                 Some(held) => held.stopped().await,
-                None => std::future::pending().await,
-            }
-        };
-        let follow = async {
-            match &mut terminal {
-                Some(terminal) => terminal.follow().await,
                 None => std::future::pending().await,
             }
         };
@@ -228,8 +230,10 @@ async fn attend(
                 // The first one decides how this process ends; all are forwarded.
                 forwarded.get_or_insert(signal);
                 running.signal(signal);
+                // A suspended process cannot end.
+                running.signal(Signal::SIGCONT);
             }
-            () = follow => {}
+            () = &mut follow => {}
         }
     }
 }

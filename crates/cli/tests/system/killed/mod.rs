@@ -6,3 +6,4 @@
 mod rounds;
 mod sigkill;
 mod stopped;
+mod suspended;
