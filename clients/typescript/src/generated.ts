@@ -70,7 +70,7 @@ export interface Children {
   partial?: boolean;
 }
 
-export type Code = "bad_json" | "bad_request" | "unauthorized" | "forbidden_origin" | "job_not_found" | "queue_not_found" | "limit_not_found" | "pool_not_found" | "resource_not_found" | "schedule_not_found" | "flow_not_found" | "lease_not_found" | "route_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "unique_conflict" | "not_empty" | "in_use" | "stale_sync" | "other_owner" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "out_of_bounds" | "conflicting_fields" | "unknown_limit" | "unknown_pool" | "unknown_resource" | "never_fits" | "duplicate_need" | "empty_set" | "retires_most" | "cycle" | "unknown_parent" | "unknown_zone" | "never_fires" | "head_too_large" | "queue_full" | "line_full" | "namespaces_full" | "store_full" | "overloaded" | "draining" | "store_unavailable" | "not_owner" | "outcome_unknown" | "lease_lost" | "already_settled" | "internal";
+export type Code = "bad_json" | "bad_request" | "unauthorized" | "forbidden" | "forbidden_origin" | "job_not_found" | "queue_not_found" | "limit_not_found" | "pool_not_found" | "resource_not_found" | "schedule_not_found" | "flow_not_found" | "lease_not_found" | "route_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "unique_conflict" | "not_empty" | "in_use" | "stale_sync" | "other_owner" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "out_of_bounds" | "conflicting_fields" | "unknown_limit" | "unknown_pool" | "unknown_resource" | "never_fits" | "duplicate_need" | "empty_set" | "retires_most" | "cycle" | "unknown_parent" | "unknown_zone" | "never_fires" | "head_too_large" | "queue_full" | "line_full" | "namespaces_full" | "store_full" | "overloaded" | "draining" | "store_unavailable" | "not_owner" | "outcome_unknown" | "lease_lost" | "already_settled" | "internal";
 
 export type Document = Record<string, unknown>;
 
@@ -775,6 +775,25 @@ export interface MadeBy {
   at: string | null;
   /** The id of the schedule. */
   id: string;
+}
+
+export interface Me {
+  /** How many calls it may make in a time, such as 200/1s; null if any number. */
+  calls: string | null;
+  /** When the token ceases to be valid; null if never. */
+  expires: string | null;
+  /** How many calls, streams and waits it may have at once; null if any number. */
+  in_flight: number | null;
+  /** The name of the token; anyone if the server asks for none. */
+  name: string;
+  /** Patterns of the namespaces that it may use; * is all. */
+  namespaces: string[];
+  /** Patterns of the limits and pools that it may hold, such as pool:proxies; null if all. */
+  needs: string[] | null;
+  /** Patterns of its queues for push and work; null if all. */
+  queues: string[] | null;
+  /** The scopes of the token; read contains view. */
+  scopes: Scope[];
 }
 
 export interface NamedFlow {
@@ -1789,6 +1808,8 @@ export interface Schedules {
   /** true: only 10,000 rows were looked at; go on with next. */
   partial?: boolean;
 }
+
+export type Scope = "metrics" | "view" | "read" | "push" | "work" | "operate" | "admin";
 
 export interface SettleCall {
   /** A lease call that is made right after the settles; its request_id is required. */

@@ -3,6 +3,7 @@
 //! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. [`requests`] is the whole surface
 //! that an engine answers; the rules by which it answers are in `tenure-machine`.
 
+pub mod access;
 mod at;
 pub mod attention;
 pub mod bounded;

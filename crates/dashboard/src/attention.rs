@@ -13,6 +13,7 @@ use tenure_core::requests::{
 };
 use tenure_core::settings::QueueView;
 use tenure_core::time::Span;
+use tenure_engine_api::Engine;
 
 use crate::language::{Tongue, sentences};
 use crate::show::for_people;

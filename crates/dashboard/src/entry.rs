@@ -12,14 +12,17 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use maud::Markup;
+use tenure_core::access::Scope;
 use tenure_core::bounds::FORM_BYTES_MAX;
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::percent::decoded;
-use tenure_core::requests::GetStats;
+use tenure_core::requests::{GetStats, ReadEvents};
 use tenure_core::time::Moment;
 use tenure_engine_api::{Clock, Engine, MovedTime, SystemClock};
-use tenure_server::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused, Tokens};
+use tenure_server::{
+    Caller, Drains, GuardedEngine, OverTls, PageBody, PageFuture, Pages, TokenRefused, Tokens,
+};
 
 use crate::assets;
 use crate::history::History;
@@ -30,7 +33,7 @@ use crate::pages::{self, Section};
 use crate::pairs::NamedValues;
 use crate::session::{Door, is_own_form};
 use crate::show::without_turns;
-use crate::visit::{Drawn, Sheet, Unanswered, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit, overview_of};
 
 /// Only scripts, styles and pictures from this server, no page around this one, no form to another site.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -85,12 +88,12 @@ impl Pages for Dashboard {
             || pages::find(path).is_some()
     }
 
-    fn admits(&self, head: &Parts) -> bool {
+    fn admits(&self, head: &Parts) -> Option<Arc<Caller>> {
         self.0.door.lets_in(&head.headers, self.0.now())
     }
 
     fn body_bytes_max(&self, head: &Parts) -> usize {
-        match (head.uri.path(), self.admits(head)) {
+        match (head.uri.path(), self.admits(head).is_some()) {
             ("/login", _) => LOGIN_BYTES_MAX,
             (_, true) => FORM_BYTES_MAX,
             (_, false) => 0,
@@ -155,14 +158,15 @@ impl Inner {
             _ => {}
         }
         // Past this line only a caller with a token learns anything, even which pages exist.
-        if !self.door.lets_in(&head.headers, self.now()) {
+        let Some(caller) = self.door.lets_in(&head.headers, self.now()) else {
             let to = head.uri.path_and_query().map_or("/", |to| to.as_str());
             let to = if posts { "/" } else { to };
             return html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, false));
-        }
+        };
         let namespace = decode::namespace_header(query.get("ns"));
         let mut visit = Visit {
-            engine: self.engine.clone(),
+            engine: GuardedEngine::new(self.engine.clone(), caller),
+            scope_of: pages::scope_of,
             history: self.history.clone(),
             namespace: namespace.clone().unwrap_or_else(|_| Namespace::main()),
             tongue,
@@ -180,19 +184,20 @@ impl Inner {
         if let Err(no) = namespace {
             return self.stopped(&visit, Section::Overview, no.into()).await;
         }
+        let grants = visit.engine.caller().grants();
+        let may_see = grants.may(Scope::View, "the pages");
+        if let (Err(no), true) =
+            (may_see.and_then(|()| grants.may_enter(&visit.namespace)), path != "/logout")
+        {
+            return self.stopped(&visit, Section::Overview, no.into()).await;
+        }
         match path {
             "/logout" if posts => {
                 let mut response = moved("/login");
                 set_cookie(&mut response, &Door::ends(&head.headers, is_over_tls(&head)));
                 return response;
             }
-            "/live" if reads => {
-                let (inner, headers) = (self.clone(), head.headers.clone());
-                let ends =
-                    move || drains.is_draining() || !inner.door.lets_in(&headers, inner.now());
-                let stream = self.live.stream(self.engine.clone(), visit.namespace, ends);
-                return stream.unwrap_or_else(|| bare(StatusCode::SERVICE_UNAVAILABLE));
-            }
+            "/live" if reads => return self.live(visit, head.headers, drains),
             _ => {}
         }
         let Some((page, names)) = pages::find(path) else {
@@ -202,7 +207,13 @@ impl Inner {
             names.iter().map(|name| decoded(name).map(|name| name.into_owned())).collect();
         let Ok(names) = names else { return bare(StatusCode::BAD_REQUEST) };
         visit.names = names;
-        let draw = if posts { page.posted } else { page.shown };
+        // The question before an action is for those who may act.
+        if let Some((spec, _)) = page.posted.filter(|_| posts || page.asks_first())
+            && let Err(no) = visit.engine.caller().grants().may_call(spec)
+        {
+            return self.stopped(&visit, page.section, no.into()).await;
+        }
+        let draw = if posts { page.posted.map(|(_, draw)| draw) } else { page.shown };
         let Some(draw) = draw else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
         let begin = Instant::now();
         match draw(&visit).await {
@@ -218,18 +229,51 @@ impl Inner {
         }
     }
 
+    /// A stream for one tab. All tabs of a namespace share a watcher, which tells no more than that something happened,
+    /// so that each tab is checked here, now and as long as it lasts.
+    fn live(
+        self: &Arc<Self>,
+        visit: Visit,
+        headers: HeaderMap,
+        drains: Drains,
+    ) -> Response<PageBody> {
+        let namespace = visit.namespace.clone();
+        let may_follow = move |caller: &Caller| {
+            caller.grants().permit(&namespace, &ReadEvents::default().into()).is_ok()
+        };
+        if !may_follow(visit.engine.caller()) {
+            return bare(StatusCode::FORBIDDEN);
+        }
+        let inner = self.clone();
+        let ends = move || {
+            let caller = inner.door.lets_in(&headers, inner.now());
+            drains.is_draining() || !caller.is_some_and(|caller| may_follow(&caller))
+        };
+        let stream = self.live.stream(self.engine.clone(), visit.namespace, ends);
+        stream.unwrap_or_else(|| bare(StatusCode::SERVICE_UNAVAILABLE))
+    }
+
     fn login(&self, head: &Parts, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
         // Only a path of this server, whatever the form contains.
         let to = form.get("to").filter(|to| is_own_path(to)).unwrap_or("/");
         let token = form.get("token").unwrap_or_default().trim();
-        if !self.door.opens(token) {
+        let (is_secure, now) = (is_over_tls(head), self.now());
+        let begun = self.door.opens(token).and_then(|caller| {
+            let cookie = self.door.begins(&caller, &head.headers, is_secure, now)?;
+            Some((caller, cookie))
+        });
+        let Some((caller, cookie)) = begun else {
             let mut response = html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
             response.extensions_mut().insert(TokenRefused);
             return response;
-        }
-        let mut response = moved(to);
-        let is_secure = is_over_tls(head);
-        set_cookie(&mut response, &self.door.begins(token, &head.headers, is_secure, self.now()));
+        };
+        // The main namespace may be closed to the token.
+        let home = caller.grants().home().filter(|_| to == "/");
+        let mut response = match home {
+            Some(home) => moved(&overview_of(&home)),
+            None => moved(to),
+        };
+        set_cookie(&mut response, &cookie);
         response
     }
 

@@ -202,6 +202,7 @@ fn foot(visit: &Visit, stats: Option<&Stats>) -> Markup {
                 button class="small" { (words.go()) }
             }
             @if visit.logged_in {
+                span { (words.token()) " " span class="mono" { (visit.caller()) } }
                 form method="post" action="/logout" { button class="small" { (words.log_out()) } }
             }
             span {

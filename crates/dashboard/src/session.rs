@@ -1,20 +1,23 @@
 //! Admits browsers to the pages: by a cookie, which stands for one of the server's tokens and does not contain it.
 //!
-//! The cookie is an end and a signature of it, with a key that is made from the token. So it is valid at every server
-//! with the same token and after restarts, it ends when that token is no longer valid, and nothing is kept here
+//! The cookie is an end, the name of the token (empty for a token with all rights) and a signature of both, with a key
+//! that belongs to the token. So it is valid at every server with the same token and after restarts, it ends when that
+//! token is no longer valid, it has the grants that the token has now, and nothing is kept here
 //! (docs/decisions/088-a-signed-session.md).
+
+use std::sync::Arc;
 
 use hmac::{Hmac, Mac};
 use http::header::{COOKIE, HOST, HeaderMap, ORIGIN};
 use sha2::Sha256;
 use tenure_core::secret::Secret;
 use tenure_core::time::{Moment, Span};
-use tenure_server::Tokens;
+use tenure_server::{Caller, Tokens};
 
 /// After this the token is needed again.
 const SESSION: Span = Span::from_s(12 * 60 * 60);
 /// The purpose of the key: the token signs nothing else with this text.
-const PURPOSE: &[u8] = b"tenure dashboard session 1";
+const PURPOSE: &[u8] = b"tenure dashboard session 2";
 
 /// Checks tokens and sessions. Without tokens every caller may pass, since the server then answers loopback names
 /// alone.
@@ -50,43 +53,52 @@ impl Door {
         self.tokens.are_asked_for()
     }
 
-    /// Whether this is a valid token.
-    pub(crate) fn opens(&self, token: &str) -> bool {
-        !self.is_locked() || self.tokens.take(token.as_bytes())
+    /// The caller that shows this token; `None` if it is not valid.
+    pub(crate) fn opens(&self, token: &str) -> Option<Arc<Caller>> {
+        if self.is_locked() { self.tokens.who(token.as_bytes()) } else { Some(Caller::anyone()) }
     }
 
-    /// Whether the cookie of a request lets it in.
-    pub(crate) fn lets_in(&self, headers: &HeaderMap, now: Moment) -> bool {
+    /// The caller that the cookie of a request lets in.
+    pub(crate) fn lets_in(&self, headers: &HeaderMap, now: Moment) -> Option<Arc<Caller>> {
         if !self.is_locked() {
-            return true;
+            return Some(Caller::anyone());
         }
-        let tokens = self.tokens.all();
         let name = cookie_name(headers);
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut shown = cookies.flat_map(|all| all.split(';')).filter_map(|one| {
             let (key, value) = one.trim().split_once('=')?;
             (key == name).then_some(value)
         });
-        shown.any(|value| tokens.iter().any(|token| is_signed(token, value, now)))
+        shown.find_map(|value| {
+            let shown = Shown::read(value)?;
+            let signers = self.tokens.signers(shown.name).into_iter();
+            signers
+                .filter(|(_, token)| shown.is_signed(token, now))
+                .map(|(caller, _)| caller)
+                .next()
+        })
     }
 
-    /// The header that begins a session for this token, which [opens](Door::opens) the door. `is_secure`: the browser
-    /// came by TLS, and the cookie must never leave without it.
+    /// The header that begins a session of this caller, whom the door has let in; `None` if its token was removed
+    /// meanwhile. `is_secure`: the browser came by TLS, and the cookie must never leave without it.
     pub(crate) fn begins(
         &self,
-        shown: &str,
+        caller: &Arc<Caller>,
         headers: &HeaderMap,
         is_secure: bool,
         now: Moment,
-    ) -> String {
-        let end = now.plus(SESSION).us().to_string();
-        let signature = if self.is_locked() {
-            hex(&signature(&Secret::new(shown), &end).finalize().into_bytes())
+    ) -> Option<String> {
+        let end = now.plus(SESSION).us();
+        let text = if self.is_locked() {
+            let mut signers = self.tokens.signers(caller.name()).into_iter();
+            let (_, token) = signers.find(|(signer, _)| Arc::ptr_eq(signer, caller))?;
+            let name = if caller.is_listed() { caller.name() } else { "" };
+            let text = format!("{end}.{name}");
+            format!("{text}.{}", hex(&signature(&token, &text).finalize().into_bytes()))
         } else {
-            String::new()
+            format!("{end}..")
         };
-        let value = format!("{end}.{signature}");
-        set_cookie(headers, &value, SESSION.us() / 1_000_000, is_secure)
+        Some(set_cookie(headers, &text, SESSION.us() / 1_000_000, is_secure))
     }
 
     /// The header that ends the session.
@@ -95,16 +107,30 @@ impl Door {
     }
 }
 
-fn signature(token: &Secret, end: &str) -> Hmac<Sha256> {
+fn signature(token: &Secret, text: &str) -> Hmac<Sha256> {
     let key = signed(token.reveal().as_bytes(), PURPOSE).finalize().into_bytes();
-    signed(&key, end.as_bytes())
+    signed(&key, text.as_bytes())
 }
 
-fn is_signed(token: &Secret, value: &str, now: Moment) -> bool {
-    let Some((end, mac)) = value.split_once('.') else { return false };
-    let lasts = end.parse().is_ok_and(|end| Moment::from_us(end) > now);
-    let mac = unhex(mac).unwrap_or_default();
-    lasts && signature(token, end).verify_slice(&mac).is_ok()
+/// The parts of a cookie.
+struct Shown<'c> {
+    /// The parts that are signed.
+    text: &'c str,
+    end: Moment,
+    name: &'c str,
+    mac: Vec<u8>,
+}
+
+impl<'c> Shown<'c> {
+    fn read(value: &'c str) -> Option<Self> {
+        let (text, mac) = value.rsplit_once('.')?;
+        let (end, name) = text.split_once('.')?;
+        Some(Shown { text, end: Moment::from_us(end.parse().ok()?), name, mac: unhex(mac)? })
+    }
+
+    fn is_signed(&self, token: &Secret, now: Moment) -> bool {
+        self.end > now && signature(token, self.text).verify_slice(&self.mac).is_ok()
+    }
 }
 
 /// Browsers send a cookie to every port of a host: servers on one host must not end each other's sessions.
@@ -137,6 +163,9 @@ pub(crate) fn is_own_form(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::access::{GivenGrants, Grants};
+    use tenure_server::{ListedToken, token_hash};
+
     use super::*;
 
     const NOW: Moment = Moment::from_us(1_800_000_000_000_000);
@@ -154,9 +183,9 @@ mod tests {
     }
 
     fn cookie(door: &Door, token: &str) -> String {
-        assert!(door.opens(token));
-        let set = door.begins(token, &headers(&[("host", "localhost:7171")]), false, NOW);
-        set.split(';').next().unwrap().to_owned()
+        let caller = door.opens(token).unwrap();
+        let set = door.begins(&caller, &headers(&[("host", "localhost:7171")]), false, NOW);
+        set.unwrap().split(';').next().unwrap().to_owned()
     }
 
     #[test]
@@ -179,10 +208,10 @@ mod tests {
             ("", NOW, false),
         ] {
             let headers = headers(&[("host", "localhost:7171"), ("cookie", shown)]);
-            assert_eq!(own.lets_in(&headers, at), may, "{shown}");
+            assert_eq!(own.lets_in(&headers, at).is_some(), may, "{shown}");
         }
         assert!(!good.contains("one"));
-        assert!(Door::new(Tokens::default()).lets_in(&HeaderMap::new(), NOW));
+        assert!(Door::new(Tokens::default()).lets_in(&HeaderMap::new(), NOW).is_some());
     }
 
     #[test]
@@ -192,18 +221,49 @@ mod tests {
         let [by_old, by_new] = ["old", "new"].map(|token| cookie(&door, token));
         let lets_in = |cookie: &str| {
             let headers = headers(&[("host", "localhost:7171"), ("cookie", cookie)]);
-            door.lets_in(&headers, NOW)
+            door.lets_in(&headers, NOW).is_some()
         };
         assert!(lets_in(&by_old) && lets_in(&by_new));
         door.tokens.replace(secrets(["new", "newer"]));
         assert_eq!((lets_in(&by_old), lets_in(&by_new)), (false, true));
-        assert!(!door.opens("old") && door.opens("newer"));
+        assert!(door.opens("old").is_none() && door.opens("newer").is_some());
+    }
+
+    #[test]
+    fn the_hash_of_a_token_signs_no_session() {
+        let given = GivenGrants {
+            name: "a".to_owned(),
+            scopes: vec!["view".to_owned()],
+            namespaces: vec!["*".to_owned()],
+            ..GivenGrants::default()
+        };
+        let (grants, sha256) = (Grants::read(&given).unwrap(), token_hash(b"tnr_a_x"));
+        let door = |seed: &str, whole: &[&str]| {
+            let tokens = Tokens::locking(seed);
+            tokens.replace(whole.iter().map(|token| Secret::new(*token)).collect());
+            tokens.replace_listed(vec![ListedToken { grants: grants.clone(), sha256 }]);
+            Door::new(tokens)
+        };
+        let begun = |door: &Door| cookie(door, "tnr_a_x");
+        let lets_in = |door: &Door, cookie: &str| {
+            let headers = headers(&[("host", "localhost:7171"), ("cookie", cookie)]);
+            door.lets_in(&headers, NOW).map(|caller| caller.name().to_owned())
+        };
+        let one = door("seed", &[]);
+        assert!(begun(&one).contains(".a."), "the session has the name of its token");
+        assert_eq!(lets_in(&one, &begun(&one)).as_deref(), Some("a"));
+        // Another process has the same file, and another seed.
+        assert_eq!(lets_in(&door("other", &[]), &begun(&one)), None);
+        // With a common token of all rights sessions are valid at each server.
+        let common = door("seed", &["root"]);
+        assert_eq!(lets_in(&door("other", &["root"]), &begun(&common)).as_deref(), Some("a"));
+        assert_eq!(lets_in(&door("other", &["root-2"]), &begun(&common)), None);
     }
 
     #[test]
     fn the_token_opens_and_nothing_else() {
         for (shown, may) in [("one", true), ("two", false), ("", false), ("one ", false)] {
-            assert_eq!(door("one").opens(shown), may, "{shown}");
+            assert_eq!(door("one").opens(shown).is_some(), may, "{shown}");
         }
     }
 

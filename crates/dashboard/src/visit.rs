@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use maud::Markup;
+use tenure_core::access::Scope;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Change, Operation};
 use tenure_core::time::{Moment, Span};
-use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, EngineExt, Fault};
+use tenure_server::GuardedEngine;
 
 use crate::command::ShownCommand;
 use crate::history::History;
@@ -17,7 +19,10 @@ use crate::pairs::{NamedValues, link};
 
 /// A request for a page, and everything to draw one.
 pub(crate) struct Visit {
-    pub engine: Arc<dyn Engine>,
+    /// The engine as this visitor may use it.
+    pub engine: Arc<GuardedEngine>,
+    /// The scope of the action at a path; `None`: there is no action.
+    pub scope_of: fn(&str) -> Option<Scope>,
     pub history: Option<Arc<dyn History>>,
     pub namespace: Namespace,
     pub tongue: Tongue,
@@ -116,6 +121,21 @@ impl Visit {
     /// Sets a queue, a limit or a pool, whether it exists or not.
     pub(crate) async fn set<C: Change>(&self, change: C) -> Result<C::Reply, Unanswered> {
         Ok(self.engine.set(&self.namespace, change).await?)
+    }
+
+    /// The name of the token that began the session, for the visitor to see.
+    pub(crate) fn caller(&self) -> &str {
+        self.engine.caller().name()
+    }
+
+    /// Whether the visitor has this scope, so that a page shows a button.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.engine.caller().grants().scopes().has(scope)
+    }
+
+    /// Whether the visitor has the scope of the action at this path.
+    pub(crate) fn may_act(&self, path: &str) -> bool {
+        (self.scope_of)(path).is_some_and(|scope| self.may(scope))
     }
 
     /// The first name in the path.

@@ -4,12 +4,14 @@
 //! that made its own name resolve to this machine. Tokens are compared in constant time and shown to nobody.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 
+use crate::caller::Caller;
 use crate::tokens::{Tokens, shown_token};
 
 /// Where a server is, as its own pages name it.
@@ -100,20 +102,13 @@ fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: Here) -
     scheme == here.scheme && is_loopback(place) && place.ends_with(&port)
 }
 
-/// Refuses a request that does not show a valid token, if there are tokens.
-pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal> {
+/// The caller of a request, by the token that it shows. Where there are no tokens, everybody is the same caller.
+pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<Arc<Caller>, Refusal> {
     if !tokens.are_asked_for() {
-        return Ok(());
+        return Ok(Caller::anyone());
     }
-    let shown = shown_token(headers);
-    if shown.is_some_and(|shown| tokens.take(shown)) {
-        return Ok(());
-    }
-    let no = match shown {
-        Some(_) => ServerRefusal::TokenWrong,
-        None => ServerRefusal::TokenMissing,
-    };
-    Err(no.into())
+    let Some(shown) = shown_token(headers) else { return Err(ServerRefusal::TokenMissing.into()) };
+    tokens.who(shown).ok_or_else(|| ServerRefusal::TokenWrong.into())
 }
 
 /// The header that names the namespace.

@@ -18,6 +18,8 @@ mod answer;
 mod backups;
 mod body;
 mod budget;
+mod call_bounds;
+mod caller;
 mod closing;
 mod config;
 mod conn;
@@ -53,6 +55,7 @@ mod undelivered;
 
 pub use accept::{DrainReport, run, run_metrics};
 pub use backups::{BackupChunks, MakesBackups};
+pub use caller::{Caller, GuardedEngine};
 pub use config::Config;
 pub use deps::{Deps, MetricsDoor};
 pub use forward::ForwardingEngine;
@@ -68,4 +71,4 @@ pub use program::{
 };
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
-pub use tokens::{TOKENS_MAX, Tokens};
+pub use tokens::{LISTED_TOKENS_MAX, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, token_hash};

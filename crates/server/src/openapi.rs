@@ -4,10 +4,11 @@
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
+use tenure_core::access::Scope;
 use tenure_core::requests::{Operation, ReadEvents};
 
 use crate::examples;
-use crate::routes::{self, Route, Takes};
+use crate::routes::{self, Access, Route, Takes};
 use crate::schemas;
 
 /// The document. Made once.
@@ -112,8 +113,14 @@ fn operation(route: &Route) -> Value {
         let required = !matches!(route.takes, Takes::Maybe(_));
         operation["requestBody"] = json!({"required": required, "content": content});
     }
-    if route.is_open() {
-        operation["security"] = json!([]);
+    match route.access() {
+        Access::Open => operation["security"] = json!([]),
+        Access::AnyToken => {}
+        Access::Server(scope) | Access::Namespace(scope) => {
+            operation["x-scope"] = json!(scope.as_str());
+        }
+        // It takes others, too, which the document cannot say.
+        Access::WholeStore => operation["x-scope"] = json!(Scope::Admin.as_str()),
     }
     operation
 }
@@ -211,6 +218,7 @@ mod tests {
         POST /v1/schedules/{id}/run-now
         POST /v1/schedules/preview
         GET /v1/workers
+        GET /v1/me
         GET /v1/stats
         GET /v1/audit
         GET /v1/backup

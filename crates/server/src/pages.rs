@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use crate::body::{self, Media};
 use crate::budget::HeldBytes;
+use crate::caller::Caller;
 use crate::out::{Out, Tied};
 use crate::traffic::Traffic;
 
@@ -31,8 +32,8 @@ pub trait Pages: Send + Sync + 'static {
     /// Whether a page or a file exists at this path.
     fn has(&self, path: &str) -> bool;
 
-    /// Whether the caller may see pages, by the head of its request.
-    fn admits(&self, head: &Parts) -> bool;
+    /// The caller, if it may see pages, by the head of its request.
+    fn admits(&self, head: &Parts) -> Option<Arc<Caller>>;
 
     /// How many bytes of the body are read for a request with this head. Above them it is refused; 0: its body is not
     /// read. A caller that is not [admitted](Pages::admits) must not make the server hold more than a login takes.

@@ -3,12 +3,13 @@
 //! Times are those of this process, and decide only when a slow or silent caller is dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use crate::call_bounds::CountedCall;
 use crate::config::Config;
 use crate::strangers::Stranger;
 use crate::undelivered::Undelivered;
@@ -240,6 +241,7 @@ impl ConnectionTraffic {
             is_shared,
             owes: AtomicBool::new(false),
             counted: AtomicBool::new(false),
+            of_token: OnceLock::new(),
         };
         if !self.traffic.is_draining() {
             turn.keeps();
@@ -293,9 +295,17 @@ pub(crate) struct Turn {
     owes: AtomicBool,
     /// A drain waits for the request.
     counted: AtomicBool,
+    /// The request among those of its token. Initially empty.
+    of_token: OnceLock<CountedCall>,
 }
 
 impl Turn {
+    /// Counts the request among those of its token until its answer has left.
+    pub(crate) fn counts(&self, call: CountedCall) {
+        // A request has one caller.
+        let _ = self.of_token.set(call);
+    }
+
     /// The answer grants something: the grant is undone if the answer does not leave.
     pub(crate) fn granted(&self, grant: Undelivered) {
         self.owes.store(true, Ordering::Release);

@@ -21,7 +21,7 @@ pub(crate) struct Undelivered {
 impl Undelivered {
     /// For the answer to a lease call, unless it grants nothing that lasts.
     pub(crate) fn of(
-        engine: &Arc<dyn Engine>,
+        engine: &Arc<impl Engine>,
         namespace: &Namespace,
         leased: &Leased,
     ) -> Option<Self> {

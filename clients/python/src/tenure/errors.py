@@ -113,6 +113,12 @@ class Unauthorized(TenureError):
     code = "unauthorized"
 
 
+class Forbidden(TenureError):
+    """The token does not permit it."""
+
+    code = "forbidden"
+
+
 class ForbiddenOrigin(TenureError):
     """Not from this address."""
 

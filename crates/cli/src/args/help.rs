@@ -48,7 +48,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Store and tools",
         common: &[],
-        rest: &["backup", "restore", "copy", "store", "completions", "version", "help"],
+        rest: &["token", "backup", "restore", "copy", "store", "completions", "version", "help"],
     },
 ];
 

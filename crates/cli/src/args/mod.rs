@@ -20,6 +20,7 @@ pub mod serve;
 pub mod settings;
 pub mod store;
 mod tips;
+pub mod token;
 pub mod value;
 
 use std::path::PathBuf;
@@ -206,6 +207,13 @@ Examples:
   tenure store compact"
     )]
     Store(store::StoreAction),
+    /// Make and check tokens with scopes, and show what a token permits.
+    #[command(subcommand)]
+    #[command(after_help = "Examples:
+  tenure token new crawler --scope push,work --namespace web
+  tenure token check tokens.toml
+  tenure token who")]
+    Token(token::TokenAction),
     /// Print the completions of a shell.
     #[command(after_help = "Examples:
   source <(tenure completions bash)       in ~/.bashrc

@@ -40,6 +40,10 @@ pub struct ServeArgs {
     /// A shell command that prints the token, such as "pass show tenure".
     #[arg(long, value_name = "CMD")]
     pub token_command: Option<String>,
+    /// A file of tokens with scopes, of which it has the hashes: see `tenure token`. Read again like the file of
+    /// --token-file, whose tokens have all rights.
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
     /// Speak HTTPS with the certificate in this PEM file, followed by the intermediate certificates. Read again
     /// when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]

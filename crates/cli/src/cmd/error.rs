@@ -49,6 +49,7 @@ fn page(code: Code) -> &'static str {
         Code::BadJson => page!("bad_json"),
         Code::BadRequest => page!("bad_request"),
         Code::Unauthorized => page!("unauthorized"),
+        Code::Forbidden => page!("forbidden"),
         Code::ForbiddenOrigin => page!("forbidden_origin"),
         Code::JobNotFound => page!("job_not_found"),
         Code::QueueNotFound => page!("queue_not_found"),

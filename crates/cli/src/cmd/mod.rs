@@ -42,6 +42,7 @@ pub mod set_file;
 pub mod stats;
 pub mod status;
 pub mod store;
+pub mod token;
 pub mod top;
 pub mod version;
 pub mod work;
@@ -77,6 +78,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Backup(args) => backup::run(out, args, &cli.global.url).await,
         Command::Restore(args) => restore::run(out, args).await,
         Command::Store(action) => store::run(out, action, &cli.global.url).await,
+        Command::Token(action) => token::run(out, &cli.global, action).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),
@@ -104,6 +106,7 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Restore(_)
             | Command::Doctor(_)
             | Command::Store(_)
+            | Command::Token(_)
             | Command::Demo(_)
             | Command::Help(_)
             | Command::Error(_)
@@ -153,6 +156,7 @@ async fn with_client(
         | Command::Restore(_)
         | Command::Doctor(_)
         | Command::Store(_)
+        | Command::Token(_)
         | Command::Demo(_)
         | Command::Help(_)
         | Command::Error(_) => Err(Failure::bug("this command opens no store")),

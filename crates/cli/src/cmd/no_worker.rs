@@ -13,15 +13,16 @@ const NAMES_SHOWN: usize = 5;
 /// would wait for ever. The push does not fail if this cannot be found out.
 pub async fn tell(client: &Client, queue: &QueueName) {
     let page = Page { max: tenure_core::bounds::LIST_MAX, cursor: None };
-    let listed = client.run(ListQueues { page }).await;
-    let queues = listed.map(|listed| listed.items).unwrap_or_default();
-    crate::output::tell(&sentence(queue, &queues));
+    let queues = client.run(ListQueues { page }).await.ok().map(|listed| listed.items);
+    crate::output::tell(&sentence(queue, queues.as_deref()));
 }
 
-fn sentence(queue: &QueueName, queues: &[QueueView]) -> String {
+/// `queues`: those that are there; `None`: they are not known, since the token may push and not look.
+fn sentence(queue: &QueueName, queues: Option<&[QueueView]>) -> String {
+    let head = format!("nobody has asked for queue '{queue}' in the last minute");
+    let Some(queues) = queues else { return head };
     let busy = |view: &&QueueView| view.workers > 0 && view.name != *queue;
     let names: Vec<&str> = queues.iter().filter(busy).map(|view| view.name.as_str()).collect();
-    let head = format!("nobody has asked for queue '{queue}' in the last minute");
     match some_names(queue.as_str(), &names) {
         Some(names) => format!("{head}; queues with workers: {names}"),
         None => format!("{head}; no queue has workers"),
@@ -61,12 +62,12 @@ mod tests {
         let queue = QueueName::parse("expmple").unwrap();
         let queues = [view("crawl", 1), view("example", 2), view("expmple", 0), view("idle", 0)];
         assert_eq!(
-            sentence(&queue, &queues),
+            sentence(&queue, Some(&queues)),
             "nobody has asked for queue 'expmple' in the last minute; queues with workers: \
              'example', 'crawl'"
         );
         assert_eq!(
-            sentence(&queue, &[]),
+            sentence(&queue, Some(&[])),
             "nobody has asked for queue 'expmple' in the last minute; no queue has workers"
         );
     }

@@ -33,7 +33,7 @@ use tenure_server::{
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
-use self::listener::{addresses, bind};
+use self::listener::{ListenTokens, addresses, bind};
 use self::metrics_port::MetricsPort;
 use self::otlp::Otlp;
 use self::renewal::{Renewal, StartTerminal};
@@ -83,9 +83,12 @@ async fn serve(
     let tls = encryption::of(&args, &mut renewal)?;
     let otlp = Otlp::of(args.otlp.as_deref())?;
     let place = ServePlace::of(&args)?;
-    let addresses = addresses("--listen", &args.listen, &tokens.all())?;
+    let has_listed = args.tokens.is_some();
+    let guard = ListenTokens { whole: &tokens.whole(), has_listed };
+    let addresses = addresses("--listen", &args.listen, guard)?;
     let guards = if tokens.are_asked_for() { &tokens } else { &metrics_tokens };
-    let metrics_port = MetricsPort::of(args.metrics_listen.as_deref(), &guards.all())?;
+    let guard = ListenTokens { whole: &guards.whole(), has_listed };
+    let metrics_port = MetricsPort::of(args.metrics_listen.as_deref(), guard)?;
     let shown = place.to_string();
     let (terminal, renew) = (StartTerminal::of_this_process(), Notify::new());
     let mut signals = Signals::of_a_server()?;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tenure_core::decode::nearest;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::exit::Failure;
@@ -55,6 +56,8 @@ pub enum FileValue {
     List(Vec<String>),
     /// A table with keys of its own.
     Table(FileTable),
+    /// Several tables under one name, each with its place; one at least.
+    Tables(Vec<FileEntry>),
 }
 
 /// Keys and their values.
@@ -124,6 +127,16 @@ impl FileReading<'_> {
             let place = self.place(key.span().start);
             let value = match value.get_ref() {
                 DeValue::Table(table) => FileValue::Table(self.table(table)?),
+                DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    let one = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+                        DeValue::Table(table) => Ok(FileEntry {
+                            place: self.place(item.span().start),
+                            value: FileValue::Table(self.table(table)?),
+                        }),
+                        _ => Err(wrong(&place)),
+                    };
+                    FileValue::Tables(items.iter().map(one).collect::<Result<_, _>>()?)
+                }
                 DeValue::Array(items) => {
                     let items = items.iter().map(|item| plain(item.get_ref()));
                     FileValue::List(items.collect::<Option<_>>().ok_or_else(|| wrong(&place))?)

@@ -313,7 +313,7 @@ fn of_file(
         FileValue::Plain(text) => Ok(vec![path(text)]),
         FileValue::List(all) if is_list(arg) => Ok(all.iter().map(path).collect()),
         FileValue::List(_) => Err("has one value, not a list".to_owned()),
-        FileValue::Table(_) => Err("has one value, not a table".to_owned()),
+        FileValue::Table(_) | FileValue::Tables(_) => Err("has one value, not a table".to_owned()),
     }
 }
 

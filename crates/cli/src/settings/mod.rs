@@ -11,6 +11,7 @@ mod page;
 pub mod profile;
 pub mod shown;
 pub mod token;
+pub mod tokens_file;
 pub mod trust;
 
 use std::ffi::OsString;

@@ -370,7 +370,7 @@ fn every_command_has_help_and_the_token_is_no_option() {
     let commands = [
         "push", "work", "queue", "limit", "pool", "lock", "lease", "leases", "cancel", "delete",
         "failures", "jobs", "job", "explain", "retry", "schedule", "result", "flow", "parents",
-        "children", "doctor", "serve", "stats", "status", "top", "events", "error",
+        "children", "doctor", "token", "serve", "stats", "status", "top", "events", "error",
     ];
     for command in commands {
         let help = stdout(&[command, "--help"]);

@@ -39,6 +39,7 @@ codes! {
     BadJson "bad_json" 400 "The body is not JSON";
     BadRequest "bad_request" 400 "The request is not HTTP";
     Unauthorized "unauthorized" 401 "A token is needed";
+    Forbidden "forbidden" 403 "The token does not permit it";
     ForbiddenOrigin "forbidden_origin" 403 "Not from this address";
     JobNotFound "job_not_found" 404 "No such job";
     QueueNotFound "queue_not_found" 404 "No such queue";

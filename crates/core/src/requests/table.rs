@@ -7,10 +7,12 @@
 //! - the operation's name, the same in every layer, with the types of its request and of its reply;
 //! - its route in HTTP: method and path. The fields of the request that fill the braces of the path follow in
 //!   brackets, in their order;
+//! - the scope that a token needs for it ([`Scope`]), exactly one;
 //! - the effect of sending the same request a second time ([`Effect`]). `Depends` calls the request's own method
 //!   `effect`. `gone` lists the refusals that tell a repeat that the deletion was done.
 
 use super::*;
+use crate::access::{Concealed, Grants, Scope};
 use crate::bounded::Bounded;
 use crate::flow::{ChildView, FlowView, ParentView};
 use crate::job::{JobView, PushedJob, ResultView};
@@ -29,6 +31,8 @@ pub struct Spec {
     pub method: HttpMethod,
     /// The path of its route, with names in braces.
     pub path: &'static str,
+    /// The scope that a token needs for it.
+    pub scope: Scope,
     /// Effect of a second sending; `None` if it depends on the request: see [`Request::effect`].
     pub effect: Option<Effect>,
     /// Refusals of a repeat that mean that the first sending, or another caller, has already deleted the thing.
@@ -133,7 +137,7 @@ macro_rules! operations {
     ($d:tt $(
         $name:ident $request:ident => $reply:ty,
         $method:ident $path:literal $([$($field:ident)+])?,
-        $effect:ident $(gone $($gone:ident)+)?;
+        $scope:ident, $effect:ident $(gone $($gone:ident)+)?;
     )*) => {
         /// A request of any operation.
         #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,6 +181,11 @@ macro_rules! operations {
                 }
             }
         }
+        impl Concealed for Reply {
+            fn conceal(&mut self, grants: &Grants) {
+                match self { $(Reply::$request(reply) => reply.conceal(grants)),* }
+            }
+        }
         $(
             impl From<$request> for Request {
                 fn from(request: $request) -> Request { Request::$request(request) }
@@ -187,6 +196,7 @@ macro_rules! operations {
                     name: stringify!($name),
                     method: HttpMethod::$method,
                     path: $path,
+                    scope: Scope::$scope,
                     effect: fixed_effect!($effect),
                     gone: &[$($(Code::$gone),+)?],
                 };
@@ -211,80 +221,80 @@ macro_rules! operations {
 }
 
 operations! { $
-    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends;
-    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads;
-    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads;
-    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets;
-    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound;
-    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets;
-    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends;
-    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets;
-    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets;
-    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds;
-    delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Sets;
-    get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              Reads;
-    list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Reads;
-    list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            Reads;
-    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads;
+    push             Push            => Pushed,               Post   "/v1/jobs",                                                Push,    Depends;
+    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     View,    Reads;
+    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                View,    Reads;
+    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Operate, Sets;
+    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Operate, Sets gone JobNotFound;
+    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Operate, Sets;
+    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Operate, Depends;
+    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Operate, Sets;
+    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Operate, Sets;
+    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Operate, Adds;
+    delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Operate, Sets;
+    get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              View,    Reads;
+    list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Work,    Reads;
+    list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            View,    Reads;
+    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             View,    Reads;
 
-    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends;
-    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets;
-    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends;
-    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads;
-    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound;
+    lease            Lease           => Leased,               Post   "/v1/leases",                                              Work,    Depends;
+    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Work,    Sets;
+    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Work,    Depends;
+    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              View,    Reads;
+    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Operate, Sets gone LeaseNotFound;
 
-    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads;
-    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads;
-    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets;
-    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets;
-    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound;
-    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets;
-    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets;
+    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              View,    Reads;
+    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               View,    Reads;
+    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Admin,   Sets;
+    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Admin,   Sets;
+    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Admin,   Sets gone QueueNotFound;
+    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Operate, Sets;
+    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Operate, Sets;
 
-    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads;
-    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads;
-    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets;
-    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets;
-    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound;
-    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets;
-    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets;
-    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets;
+    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              View,    Reads;
+    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               View,    Reads;
+    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Admin,   Sets;
+    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Admin,   Sets;
+    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Admin,   Sets gone LimitNotFound;
+    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Operate, Sets;
+    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Operate, Sets;
+    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Operate, Sets;
 
-    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads;
-    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads;
-    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets;
-    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets;
-    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound;
+    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               View,    Reads;
+    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 View,    Reads;
+    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Admin,   Sets;
+    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Admin,   Sets;
+    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Admin,   Sets gone PoolNotFound;
 
-    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets;
-    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets;
-    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads;
-    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads;
-    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets;
-    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound;
-    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets;
-    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets;
-    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets;
+    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Admin,   Sets;
+    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Admin,   Sets;
+    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       View,    Reads;
+    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         View,    Reads;
+    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Admin,   Sets;
+    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Admin,   Sets gone ResourceNotFound PoolNotFound;
+    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Operate, Sets;
+    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Operate, Sets;
+    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Operate, Sets;
 
-    list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               Reads;
-    get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 Reads;
-    cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Sets;
+    list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               View,    Reads;
+    get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 View,    Reads;
+    cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Operate, Sets;
 
-    list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            Reads;
-    list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           Reads;
-    get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           Reads;
-    put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Sets;
-    patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Sets;
-    delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Sets gone ScheduleNotFound;
-    pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Sets;
-    resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Sets;
-    run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Depends;
-    sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Sets;
+    list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            View,    Reads;
+    list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           View,    Reads;
+    get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           View,    Reads;
+    put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Admin,   Sets;
+    patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Admin,   Sets;
+    delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Admin,   Sets gone ScheduleNotFound;
+    pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Operate, Sets;
+    resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Operate, Sets;
+    run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Operate, Depends;
+    sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Admin,   Sets;
 
-    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads;
-    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads;
-    read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              Reads;
-    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads;
+    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             View,    Reads;
+    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               View,    Reads;
+    read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              View,    Reads;
+    audit            Audit           => Audited,              Get    "/v1/audit",                                               View,    Reads;
 }
 
 #[cfg(test)]

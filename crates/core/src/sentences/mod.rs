@@ -6,6 +6,7 @@
 //! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts have one form: lower case,
 //! names in double quotes, no full stop at the end; a hint gives the next step. No parameter is a secret.
 
+mod access;
 mod bodies;
 mod copies;
 mod ends;
@@ -28,6 +29,7 @@ mod tests;
 mod timings;
 mod values;
 
+pub use access::AccessRefusal;
 pub use bodies::{BodyRefusal, SetPlace};
 pub use copies::{CopyRefusal, PausedStore};
 pub use ends::{StoredNote, snoozed_too_often};
@@ -67,6 +69,6 @@ macro_rules! subjects {
     };
 }
 subjects! {
-    BodyRefusal CopyRefusal FlowRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
+    AccessRefusal BodyRefusal CopyRefusal FlowRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
     ScheduleRefusal ServerRefusal StoreRefusal TimingRefusal ValueRefusal
 }

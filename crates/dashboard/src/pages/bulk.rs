@@ -6,7 +6,7 @@ use tenure_core::count::grouped;
 use tenure_core::requests::{BulkChange, CancelJobs, DeleteJobs, DoneMany, RetryJobs};
 
 use super::first_found::{LOOKS_MAX, first_found};
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, action, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
@@ -33,9 +33,15 @@ sentences! { Says;
 }
 
 pub(super) const ROWS: &[PageRow] = &[
-    PageRow::new(Section::Jobs, "/bulk/cancel").shows(draw!(ask_cancel)).acts(draw!(cancel)),
-    PageRow::new(Section::Jobs, "/bulk/retry").shows(draw!(ask_retry)).acts(draw!(retry)),
-    PageRow::new(Section::Jobs, "/bulk/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
+    PageRow::new(Section::Jobs, "/bulk/cancel")
+        .shows(draw!(ask_cancel))
+        .acts(action!(CancelJobs, cancel)),
+    PageRow::new(Section::Jobs, "/bulk/retry")
+        .shows(draw!(ask_retry))
+        .acts(action!(RetryJobs, retry)),
+    PageRow::new(Section::Jobs, "/bulk/delete")
+        .shows(draw!(ask_delete))
+        .acts(action!(DeleteJobs, delete)),
 ];
 
 /// The word for a change in paths, addresses and on the command line.
@@ -76,9 +82,10 @@ pub(super) fn buttons(visit: &Visit, search: &str) -> Markup {
     html! {
         div class="acts" {
             @for change in [BulkChange::Retry, BulkChange::Cancel, BulkChange::Delete] {
-                a class={ "btn" @if change == BulkChange::Delete { " danger" } }
-                    href=(visit.link_with(&format!("/bulk/{}", key(change)), &[("q", search)])) {
-                    (label(says, change)) "…"
+                @let path = format!("/bulk/{}", key(change));
+                @if visit.may_act(&path) {
+                    a class={ "btn" @if change == BulkChange::Delete { " danger" } }
+                        href=(visit.link_with(&path, &[("q", search)])) { (label(says, change)) "…" }
                 }
             }
         }

@@ -6,7 +6,7 @@ use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::decode;
 use tenure_core::requests::{BulkChange, CancelJob, DeleteJob, RetryJob};
 
-use super::{PageRow, Section, bulk, draw};
+use super::{PageRow, Section, action, bulk};
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
 use crate::visit::{Drawn, Unanswered, Visit};
@@ -18,7 +18,7 @@ sentences! { Says;
 }
 
 pub(super) const ROWS: &[PageRow] =
-    &[PageRow::new(Section::Jobs, "/chosen").acts(draw!(change_chosen))];
+    &[PageRow::new(Section::Jobs, "/chosen").acts(action!(CancelJob, change_chosen))];
 
 /// The changes, in the order of their buttons.
 const CHANGES: [BulkChange; 3] = [BulkChange::Retry, BulkChange::Cancel, BulkChange::Delete];

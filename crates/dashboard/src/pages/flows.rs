@@ -12,12 +12,12 @@ use tenure_core::requests::{
 };
 use tenure_core::time::Span;
 
-use super::{PageRow, Section, draw, flow_graph};
+use super::{PageRow, Section, action, draw, flow_graph};
 use crate::acting::back_to;
 use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{BarPart, Confirm, ago, ask_first, bar, command, done, empty, pager};
+use crate::show::{BarPart, Confirm, ago, ask_first, ask_link, bar, command, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -46,7 +46,9 @@ sentences! { Says;
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Flows, "/flows").shows(draw!(show_all)),
     PageRow::new(Section::Flows, "/flows/{}").shows(draw!(show)),
-    PageRow::new(Section::Flows, "/flows/{}/cancel").shows(draw!(ask_cancel)).acts(draw!(cancel)),
+    PageRow::new(Section::Flows, "/flows/{}/cancel")
+        .shows(draw!(ask_cancel))
+        .acts(action!(CancelFlow, cancel)),
 ];
 
 async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -170,7 +172,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 }
             }
             @if flow.state == FlowState::Open {
-                div class="acts" { a class="btn danger" href=(visit.link(&path)) { (says.cancel()) "…" } }
+                div class="acts" { (ask_link(visit, &path, "btn danger", &says.cancel())) }
             }
         }
         (done(visit, &[("cancelled", says.did_cancel())]))

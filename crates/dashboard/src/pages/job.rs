@@ -1,6 +1,7 @@
 //! One job: why it waits, its events, its own data, and the actions on it.
 
 use maud::{Markup, html};
+use tenure_core::access::Scope;
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView, Need, retain_for};
 use tenure_core::requests::{
@@ -8,17 +9,19 @@ use tenure_core::requests::{
 };
 use tenure_core::secret::Json;
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, action, draw};
 use crate::acting::back_to;
 use crate::command::ShownCommand;
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, at, button, commands, done, fact, pill};
+use crate::show::{Confirm, ago, ask_first, ask_link, at, button, commands, done, fact, pill};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 mod kin;
 mod needs;
 mod story;
 mod timeline;
+
+use self::kin::KnownParents;
 
 sentences! { Says;
     jobs: "Jobs", "任务";
@@ -75,10 +78,14 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Jobs, "/jobs/{}").shows(draw!(show)),
-    PageRow::new(Section::Jobs, "/jobs/{}/run-now").acts(draw!(run_now)),
-    PageRow::new(Section::Jobs, "/jobs/{}/retry").acts(draw!(retry)),
-    PageRow::new(Section::Jobs, "/jobs/{}/cancel").shows(draw!(ask_cancel)).acts(draw!(cancel)),
-    PageRow::new(Section::Jobs, "/jobs/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
+    PageRow::new(Section::Jobs, "/jobs/{}/run-now").acts(action!(RunJobNow, run_now)),
+    PageRow::new(Section::Jobs, "/jobs/{}/retry").acts(action!(RetryJob, retry)),
+    PageRow::new(Section::Jobs, "/jobs/{}/cancel")
+        .shows(draw!(ask_cancel))
+        .acts(action!(CancelJob, cancel)),
+    PageRow::new(Section::Jobs, "/jobs/{}/delete")
+        .shows(draw!(ask_delete))
+        .acts(action!(DeleteJob, delete)),
 ];
 
 /// Parents and children that a page shows; a link leads to all.
@@ -92,11 +99,12 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let needs = needs::panel(visit, &job, &explained).await?;
     let story = story::panel(visit, &job).await?;
     let page = || Page { max: KIN_SHOWN, cursor: None };
-    let parents = match job.parents {
-        0 => None,
-        _ => Some(
-            visit.ask(ListParents { job: reference.clone(), full: false, page: page() }).await?,
-        ),
+    // Their results are for holders; without `work` a visitor sees which they are.
+    let parents = if job.parents > 0 && visit.may(Scope::Work) {
+        let list = ListParents { job: reference.clone(), full: false, page: page() };
+        KnownParents::Listed(visit.ask(list).await?)
+    } else {
+        KnownParents::Named(&job.after)
     };
     let children = visit.ask(ListChildren { job: reference, page: page() }).await?;
     let id = job.id.to_string();
@@ -129,7 +137,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             div class="stack" {
                 (facts(visit, says, &job))
                 (content(visit, says, &job))
-                (kin::panel(visit, parents.as_ref(), &children))
+                (kin::panel(visit, &parents, &children))
             }
         }
         (commands(visit, &by_command(visit, &job)))
@@ -157,13 +165,15 @@ fn actions(visit: &Visit, says: Says, job: &JobView) -> Markup {
                 (button(visit, &path("run-now"), "main", &says.run_now()))
             }
             @if may_retry { (button(visit, &path("retry"), "main", &says.retry())) }
-            @if is_over || runs {
-                a class="btn" href=(visit.link(&path("edit"))) { (says.again()) "…" }
-            } @else {
-                a class="btn" href=(visit.link(&path("edit"))) { (says.edit()) "…" }
-            }
-            @if !is_over { a class="btn danger" href=(visit.link(&path("cancel"))) { (says.cancel()) "…" } }
-            @if !runs { a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" } }
+            // Either form has the payload in it.
+            @if !visit.may(Scope::Read) {
+            } @else if is_over || runs {
+                @if visit.may_act(&path("again")) {
+                    (ask_link(visit, &path("edit"), "btn", &says.again()))
+                }
+            } @else { (ask_link(visit, &path("edit"), "btn", &says.edit())) }
+            @if !is_over { (ask_link(visit, &path("cancel"), "btn danger", &says.cancel())) }
+            @if !runs { (ask_link(visit, &path("delete"), "btn danger", &says.delete())) }
         }
     }
 }

@@ -109,10 +109,12 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                             }
                         } @else { (empty(&if list.next.is_some() { says.none_so_far() } else { says.none() })) }
                     } @else {
-                        form method="post" action=(visit.link("/chosen")) {
-                            (table(visit, &list.items, &lines, true))
-                            (chosen::buttons(visit, &text))
-                        }
+                        @if visit.may_act("/chosen") {
+                            form method="post" action=(visit.link("/chosen")) {
+                                (table(visit, &list.items, &lines, true))
+                                (chosen::buttons(visit, &text))
+                            }
+                        } @else { (table(visit, &list.items, &lines, false)) }
                     }
                     (pager(visit, "/jobs", &[("q", &text)], list.next.as_deref(), list.partial))
                 }

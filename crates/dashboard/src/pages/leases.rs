@@ -6,9 +6,9 @@ use tenure_core::decode;
 use tenure_core::lease::LeaseSummary;
 use tenure_core::requests::{ForceLease, ListLeases};
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, action, draw};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, command, done, empty, id, id_link, pager};
+use crate::show::{Confirm, ago, ask_first, ask_link, command, done, empty, id, id_link, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -41,7 +41,9 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Leases, "/leases").shows(draw!(show)),
-    PageRow::new(Section::Leases, "/leases/{}").shows(draw!(ask_force)).acts(draw!(force)),
+    PageRow::new(Section::Leases, "/leases/{}")
+        .shows(draw!(ask_force))
+        .acts(action!(ForceLease, force)),
 ];
 
 /// Filters of leases: parameters of the API.
@@ -136,7 +138,7 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
             td class="c-when num soft" { (ago(visit, lease.expires_at)) }
             td class="c-fence num mono" { (lease.fence) }
             td class="c-count num" {
-                a class="btn small danger" href=(visit.to("leases", &lease.lease)) { (says.force()) "…" }
+                (ask_link(visit, &crate::pairs::path(&["leases", &lease.lease]), "btn small danger", &says.force()))
             }
         }
     }

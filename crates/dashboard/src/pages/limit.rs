@@ -4,14 +4,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tenure_core::count::grouped;
 use tenure_core::decode;
+use tenure_core::requests::{DeleteLimit, PatchLimit, PauseLimit, ResumeLimit};
 use tenure_core::settings::{Holder, LimitView, Waiter};
 
-use super::{PageRow, Section, draw, limits, rate_fields};
+use super::{PageRow, Section, action, draw, limits, rate_fields};
 use crate::acting::{Field, back_to, body, said};
 use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::show::{
-    ago, ask_to_delete, at, button, clock, commands, done, empty, fact, form, squares,
+    ago, ask_link, ask_to_delete, at, button, clock, commands, done, empty, fact, form, squares,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -66,10 +67,12 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Limits, "/limits/{}").shows(draw!(show)),
-    PageRow::new(Section::Limits, "/limits/{}/set").acts(draw!(set)),
-    PageRow::new(Section::Limits, "/limits/{}/pause").acts(draw!(pause)),
-    PageRow::new(Section::Limits, "/limits/{}/resume").acts(draw!(resume)),
-    PageRow::new(Section::Limits, "/limits/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
+    PageRow::new(Section::Limits, "/limits/{}/set").acts(action!(PatchLimit, set)),
+    PageRow::new(Section::Limits, "/limits/{}/pause").acts(action!(PauseLimit, pause)),
+    PageRow::new(Section::Limits, "/limits/{}/resume").acts(action!(ResumeLimit, resume)),
+    PageRow::new(Section::Limits, "/limits/{}/delete")
+        .shows(draw!(ask_delete))
+        .acts(action!(DeleteLimit, delete)),
 ];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -97,7 +100,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         input name="for" required placeholder="30s" aria-label=(says.pause_for()) title=(says.pause_for());
                     }, &says.pause()))
                 }
-                a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" }
+                (ask_link(visit, &path("delete"), "btn danger", &says.delete()))
             }
         }
         (done(visit, &[
@@ -171,7 +174,10 @@ fn holders(visit: &Visit, says: Says, all: &[Holder]) -> Markup {
                             td class="mono" {
                                 @if let Some(job) = &one.job { a href=(visit.to("jobs", job)) { (job) } }
                             }
-                            td class="mono" { a href=(visit.to("leases", &one.lease)) { (one.lease) } }
+                            @let path = crate::pairs::path(&["leases", &one.lease]);
+                            td class="mono" {
+                                @if visit.may_act(&path) { a href=(visit.link(&path)) { (one.lease) } } @else { (one.lease) }
+                            }
                             td class="num soft" { (ago(visit, one.since)) }
                         }
                     }
@@ -236,10 +242,12 @@ fn settings(visit: &Visit, says: Says, limit: &LimitView, path: &str) -> Markup 
                 dl class="facts" {
                     dt { (says.concurrency()) }
                     dd {
-                        (form(visit, path, html! {
-                            input name="concurrency" inputmode="numeric" aria-label=(says.concurrency())
-                                value=[set.concurrency] placeholder=(says.no_cap());
-                        }, &says.change()))
+                        @if visit.may_act(path) {
+                            (form(visit, path, html! {
+                                input name="concurrency" inputmode="numeric" aria-label=(says.concurrency())
+                                    value=[set.concurrency] placeholder=(says.no_cap());
+                            }, &says.change()))
+                        } @else if let Some(concurrency) = set.concurrency { (concurrency) } @else { (says.no_cap()) }
                     }
                     (fact(&says.rate(), set.rate.as_ref().and_then(|rate| text(limits::rate_text(rate)))))
                     (fact(&says.burst(), set.rate.as_ref().and_then(|rate| text(rate.burst.to_string()))))
@@ -254,7 +262,7 @@ fn settings(visit: &Visit, says: Says, limit: &LimitView, path: &str) -> Markup 
                         span class="failed" { (reading.error.as_deref().unwrap_or_default()) }
                     })))
                 }
-                (editor(visit, says, limit, path))
+                @if visit.may_act(path) { (editor(visit, says, limit, path)) }
             }
         }
     }

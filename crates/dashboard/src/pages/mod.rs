@@ -31,6 +31,9 @@ mod workers;
 use std::future::Future;
 use std::pin::Pin;
 
+use tenure_core::access::Scope;
+use tenure_core::requests::Spec;
+
 use crate::visit::{Drawn, Unanswered, Visit};
 
 /// The place of a page in the navigation.
@@ -61,20 +64,24 @@ pub(crate) struct PageRow {
     path: &'static str,
     /// The page, if there is one to look at.
     pub shown: Option<Draw>,
-    /// The action of a form that is sent there.
-    pub posted: Option<Draw>,
+    /// The action of a form that is sent there, and the operation that it calls.
+    pub posted: Option<(&'static Spec, Draw)>,
 }
 
 impl PageRow {
     const fn new(section: Section, path: &'static str) -> Self {
         PageRow { section, path, shown: None, posted: None }
     }
+    /// Whether its page is a question or a form before its action.
+    pub(crate) fn asks_first(&self) -> bool {
+        self.shown.is_some() && self.posted.is_some()
+    }
     const fn shows(mut self, draw: Draw) -> Self {
         self.shown = Some(draw);
         self
     }
-    const fn acts(mut self, draw: Draw) -> Self {
-        self.posted = Some(draw);
+    const fn acts(mut self, action: (&'static Spec, Draw)) -> Self {
+        self.posted = Some(action);
         self
     }
 }
@@ -86,6 +93,15 @@ macro_rules! draw {
     };
 }
 use draw;
+
+/// The operation of an action, and its function, for the table: `action!(CancelJob, cancel)`. A visitor without the
+/// scope of the operation sees no button that leads there.
+macro_rules! action {
+    ($operation:ident, $function:path) => {
+        (&<$operation as ::tenure_core::requests::Operation>::SPEC, $crate::pages::draw!($function))
+    };
+}
+use action;
 
 fn all() -> impl Iterator<Item = &'static PageRow> {
     [
@@ -118,6 +134,11 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
 /// The page at a path, and the values of its names, still encoded.
 pub(crate) fn find(path: &str) -> Option<(&'static PageRow, Vec<&str>)> {
     all().find_map(|row| Some((row, matches(row.path, path)?)))
+}
+
+/// The scope of the action at a path; `None`: there is no action.
+pub(crate) fn scope_of(path: &str) -> Option<Scope> {
+    find(path)?.0.posted.map(|(spec, _)| spec.scope)
 }
 
 fn matches<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {

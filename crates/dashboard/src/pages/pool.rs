@@ -6,15 +6,15 @@ use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::names::PoolName;
-use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page};
+use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page, PatchPool};
 use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
 
-use super::{PageRow, Section, draw, limits, pools, rate_fields};
+use super::{PageRow, Section, action, draw, limits, pools, rate_fields};
 use crate::acting::{Field, back_to, body};
 use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::look_through::look_through;
-use crate::show::{ago, ask_to_delete, bar, commands, done, empty, pager};
+use crate::show::{ago, ask_link, ask_to_delete, bar, button, commands, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -68,8 +68,10 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Pools, "/pools/{}").shows(draw!(show)),
-    PageRow::new(Section::Pools, "/pools/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
-    PageRow::new(Section::Pools, "/pools/{}/set").acts(draw!(set)),
+    PageRow::new(Section::Pools, "/pools/{}/delete")
+        .shows(draw!(ask_delete))
+        .acts(action!(DeletePool, delete)),
+    PageRow::new(Section::Pools, "/pools/{}/set").acts(action!(PatchPool, set)),
 ];
 
 /// Holders of a resource that its row names.
@@ -91,8 +93,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 p class="sub" { (settings(says, &pool)) }
             }
             div class="acts" {
-                a class="btn main" href=(visit.link(&format!("{path}/add"))) { (says.add()) "…" }
-                a class="btn danger" href=(visit.link(&format!("{path}/delete"))) { (says.delete()) "…" }
+                (ask_link(visit, &format!("{path}/add"), "btn main", &says.add()))
+                (ask_link(visit, &format!("{path}/delete"), "btn danger", &says.delete()))
             }
         }
         (done(visit, &[
@@ -121,7 +123,9 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             } @else { (table(visit, says, &name, &list.items)) }
             (pager(visit, &path, &[("state", wanted.unwrap_or_default())], list.next.as_deref(), list.partial))
         }
-        (editor(visit, says, &pool, &format!("{path}/set")))
+        @if visit.may_act(&format!("{path}/set")) {
+            (editor(visit, says, &pool, &format!("{path}/set")))
+        }
         (commands(visit, &by_command(visit, &name)))
     };
     Sheet::live(name.to_string(), body)
@@ -278,19 +282,15 @@ fn row(visit: &Visit, says: Says, pool: &PoolName, one: &ResourceView) -> Markup
 
 fn buttons(visit: &Visit, says: Says, pool: &PoolName, one: &ResourceView) -> Markup {
     let id = one.id.to_string();
-    let path = |action| {
-        visit.link(&crate::pairs::path(&["pools", pool.as_str(), "resources", &id, action]))
-    };
+    let path = |action| crate::pairs::path(&["pools", pool.as_str(), "resources", &id, action]);
     html! {
         span class="inline" {
             @if one.state == ResourceState::Available {
-                a class="btn small" href=(path("cool")) { (says.cool()) "…" }
-                a class="btn small danger" href=(path("ban")) { (says.ban()) "…" }
-            } @else {
-                form method="post" action=(path("restore")) { button class="small" { (says.restore()) } }
-            }
+                (ask_link(visit, &path("cool"), "btn small", &says.cool()))
+                (ask_link(visit, &path("ban"), "btn small danger", &says.ban()))
+            } @else { (button(visit, &path("restore"), "small", &says.restore())) }
             @if !one.retiring {
-                a class="btn small danger" href=(path("remove")) { (says.remove()) "…" }
+                (ask_link(visit, &path("remove"), "btn small danger", &says.remove()))
             }
         }
     }

@@ -4,16 +4,20 @@ use maud::{Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::JobState;
-use tenure_core::requests::{DeleteQueue, GetQueue, JobFilter, ListJobs, Page, ResumeQueue};
+use tenure_core::requests::{
+    DeleteQueue, GetQueue, JobFilter, ListJobs, Page, PatchQueue, PauseQueue, ResumeQueue,
+};
 use tenure_core::settings::QueueView;
 
 use super::first_found::first_found;
 use super::pictures::{Picture, Pictures};
-use super::{PageRow, Section, draw, jobs};
+use super::{PageRow, Section, action, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{ago, ask_to_delete, at, button, commands, done, empty, fact, form, word};
+use crate::show::{
+    ago, ask_link, ask_to_delete, at, button, commands, done, empty, fact, form, word,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -58,12 +62,16 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Queues, "/queues/{}").shows(draw!(show)),
-    PageRow::new(Section::Queues, "/queues/{}/pause").acts(draw!(pause)),
-    PageRow::new(Section::Queues, "/queues/{}/resume").acts(draw!(resume)),
-    PageRow::new(Section::Queues, "/queues/{}/set").acts(draw!(set)),
-    PageRow::new(Section::Queues, "/queues/{}/show-payload").acts(draw!(show_payload)),
-    PageRow::new(Section::Queues, "/queues/{}/hide-payload").acts(draw!(hide_payload)),
-    PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
+    PageRow::new(Section::Queues, "/queues/{}/pause").acts(action!(PauseQueue, pause)),
+    PageRow::new(Section::Queues, "/queues/{}/resume").acts(action!(ResumeQueue, resume)),
+    PageRow::new(Section::Queues, "/queues/{}/set").acts(action!(PatchQueue, set)),
+    PageRow::new(Section::Queues, "/queues/{}/show-payload")
+        .acts(action!(PatchQueue, show_payload)),
+    PageRow::new(Section::Queues, "/queues/{}/hide-payload")
+        .acts(action!(PatchQueue, hide_payload)),
+    PageRow::new(Section::Queues, "/queues/{}/delete")
+        .shows(draw!(ask_delete))
+        .acts(action!(DeleteQueue, delete)),
 ];
 
 /// The newest of its jobs; a link leads to all.
@@ -113,7 +121,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         input name="for" placeholder="30m" aria-label=(says.pause_for()) title=(says.pause_for());
                     }, &says.pause()))
                 }
-                a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" }
+                (ask_link(visit, &path("delete"), "btn danger", &says.delete()))
             }
         }
         (done(visit, &[
@@ -172,10 +180,12 @@ fn settings(visit: &Visit, says: Says, queue: &QueueView) -> Markup {
                     (fact(&says.skipped(), (queue.skipped > 0).then(|| html! { (grouped(queue.skipped)) })))
                     dt { (says.max_waiting()) }
                     dd {
-                        (form(visit, &path("set"), html! {
-                            input name="max_waiting" inputmode="numeric" aria-label=(says.max_waiting())
-                                value=[set.max_waiting] placeholder=(says.no_bound());
-                        }, &says.change()))
+                        @if visit.may_act(&path("set")) {
+                            (form(visit, &path("set"), html! {
+                                input name="max_waiting" inputmode="numeric" aria-label=(says.max_waiting())
+                                    value=[set.max_waiting] placeholder=(says.no_bound());
+                            }, &says.change()))
+                        } @else if let Some(max) = set.max_waiting { (max) } @else { (says.no_bound()) }
                     }
                     dt { (says.payload()) }
                     dd {

@@ -3,9 +3,11 @@
 use maud::html;
 use serde_json::Value;
 use tenure_core::decode::{self, ResourcePath};
-use tenure_core::requests::{DeleteResource, RestoreResource};
+use tenure_core::requests::{
+    AddResources, BanResource, CoolResource, DeleteResource, RestoreResource,
+};
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, action, draw};
 use crate::acting::{Field, back_to, body, said};
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
@@ -35,17 +37,20 @@ sentences! { Says;
 }
 
 pub(super) const ROWS: &[PageRow] = &[
-    PageRow::new(Section::Pools, "/pools/{}/add").shows(draw!(ask_add)).acts(draw!(add)),
+    PageRow::new(Section::Pools, "/pools/{}/add")
+        .shows(draw!(ask_add))
+        .acts(action!(AddResources, add)),
     PageRow::new(Section::Pools, "/pools/{}/resources/{}/cool")
         .shows(draw!(ask_cool))
-        .acts(draw!(cool)),
+        .acts(action!(CoolResource, cool)),
     PageRow::new(Section::Pools, "/pools/{}/resources/{}/ban")
         .shows(draw!(ask_ban))
-        .acts(draw!(ban)),
-    PageRow::new(Section::Pools, "/pools/{}/resources/{}/restore").acts(draw!(restore)),
+        .acts(action!(BanResource, ban)),
+    PageRow::new(Section::Pools, "/pools/{}/resources/{}/restore")
+        .acts(action!(RestoreResource, restore)),
     PageRow::new(Section::Pools, "/pools/{}/resources/{}/remove")
         .shows(draw!(ask_remove))
-        .acts(draw!(remove)),
+        .acts(action!(DeleteResource, remove)),
 ];
 
 /// The resource in the path.

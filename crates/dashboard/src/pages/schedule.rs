@@ -4,17 +4,20 @@ use maud::{Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::requests::{
-    DeleteSchedule, GetSchedule, JobFilter, ListJobs, Listed, Page, ResumeSchedule,
+    DeleteSchedule, GetSchedule, JobFilter, ListJobs, Listed, Page, PauseSchedule, ResumeSchedule,
+    RunScheduleNow,
 };
 use tenure_core::schedule::ScheduleView;
 
 use super::first_found::first_found;
-use super::{PageRow, Section, coming, draw, jobs, schedules};
+use super::{PageRow, Section, action, coming, draw, jobs, schedules};
 use crate::acting::{Field, back_to, said};
 use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{Confirm, ago, ask_first, at, button, commands, done, empty, fact, form, state};
+use crate::show::{
+    Confirm, ago, ask_first, ask_link, at, button, commands, done, empty, fact, form, state,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -54,12 +57,13 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Schedules, "/schedules/{}").shows(draw!(show)),
-    PageRow::new(Section::Schedules, "/schedules/{}/run-now").acts(draw!(run_now)),
-    PageRow::new(Section::Schedules, "/schedules/{}/pause").acts(draw!(pause)),
-    PageRow::new(Section::Schedules, "/schedules/{}/resume").acts(draw!(resume)),
+    PageRow::new(Section::Schedules, "/schedules/{}/run-now")
+        .acts(action!(RunScheduleNow, run_now)),
+    PageRow::new(Section::Schedules, "/schedules/{}/pause").acts(action!(PauseSchedule, pause)),
+    PageRow::new(Section::Schedules, "/schedules/{}/resume").acts(action!(ResumeSchedule, resume)),
     PageRow::new(Section::Schedules, "/schedules/{}/delete")
         .shows(draw!(ask_delete))
-        .acts(draw!(delete)),
+        .acts(action!(DeleteSchedule, delete)),
 ];
 
 /// The newest of its jobs; a link leads to all.
@@ -100,7 +104,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         input name="for" placeholder="1h" aria-label=(says.pause_for()) title=(says.pause_for());
                     }, &says.pause()))
                 }
-                a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" }
+                (ask_link(visit, &path("delete"), "btn danger", &says.delete()))
             }
         }
         (done(visit, &[

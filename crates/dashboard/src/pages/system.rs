@@ -5,8 +5,9 @@ mod servers;
 use maud::html;
 use tenure_core::count::grouped;
 use tenure_core::requests::{Audit, GetStats};
+use tenure_engine_api::Engine;
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, action, draw};
 use crate::attention;
 use crate::language::sentences;
 use crate::show::{button, command, commands, fact};
@@ -41,7 +42,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::System, "/system").shows(draw!(show)),
-    PageRow::new(Section::System, "/system/audit").acts(draw!(audit)),
+    PageRow::new(Section::System, "/system/audit").acts(action!(Audit, audit)),
 ];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {

@@ -31,21 +31,31 @@ pub(crate) fn commands(visit: &Visit, shown: &[ShownCommand]) -> Markup {
     }
 }
 
-/// A button that does one thing: a form without fields that is sent to `path`.
+/// A button that does one thing: a form without fields that is sent to `path`. Like all parts that lead to an action, it
+/// is not there for a visitor whose token does not permit the action.
 pub(crate) fn button(visit: &Visit, path: &str, class: &str, label: &str) -> Markup {
     html! {
-        form method="post" action=(visit.link(path)) {
-            button class=(class) { (label) }
+        @if visit.may_act(path) {
+            form method="post" action=(visit.link(path)) {
+                button class=(class) { (label) }
+            }
         }
     }
+}
+
+/// A link to the question before an action, or to its form, at the path of the action.
+pub(crate) fn ask_link(visit: &Visit, path: &str, class: &str, label: &str) -> Markup {
+    html! { @if visit.may_act(path) { a class=(class) href=(visit.link(path)) { (label) "…" } } }
 }
 
 /// A form in a line: fields that the visitor fills in, and a button.
 pub(crate) fn form(visit: &Visit, path: &str, fields: Markup, label: &str) -> Markup {
     html! {
-        form class="inline" method="post" action=(visit.link(path)) {
-            (fields)
-            button { (label) }
+        @if visit.may_act(path) {
+            form class="inline" method="post" action=(visit.link(path)) {
+                (fields)
+                button { (label) }
+            }
         }
     }
 }

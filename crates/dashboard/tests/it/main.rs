@@ -9,6 +9,7 @@ mod chromium;
 mod door;
 mod hostile;
 mod scene;
+mod scopes;
 mod served;
 mod shows;
 mod story;

@@ -51,6 +51,8 @@ pub struct Served {
     pub at: SocketAddr,
     /// Its tokens, which a test may replace.
     pub tokens: Tokens,
+    /// A header that `get` sends; usually empty.
+    pub session: String,
     engine: Arc<dyn Engine>,
     runtime: tokio::runtime::Runtime,
     stop: Option<oneshot::Sender<()>>,
@@ -101,6 +103,12 @@ impl Served {
 
     /// Over this store, with a source of minutes if one is given.
     pub fn over(store: Store, token: Option<&str>, history: Option<Arc<dyn History>>) -> Self {
+        let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
+        Served::locked(store, tokens, history)
+    }
+
+    /// With these tokens.
+    pub fn locked(store: Store, tokens: Tokens, history: Option<Arc<dyn History>>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -110,7 +118,6 @@ impl Served {
             let _inside = runtime.enter();
             store.open()
         };
-        let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
         let shared = tokens.clone();
         let deps = Deps {
@@ -129,7 +136,8 @@ impl Served {
         runtime.spawn(tenure_server::run(listener, deps, async {
             let _ = stopped.await;
         }));
-        Served { at, tokens: shared, engine, runtime, stop: Some(stop), _store: store }
+        let session = String::new();
+        Served { at, tokens: shared, session, engine, runtime, stop: Some(stop), _store: store }
     }
 
     pub fn drain(&mut self) {
@@ -204,7 +212,7 @@ impl Served {
     }
 
     pub fn get(&self, path: &str) -> Got {
-        self.request("GET", path, "", "")
+        self.request("GET", path, &self.session, "")
     }
 
     /// Sends a form as a page of this server would.

@@ -16,11 +16,12 @@ use tenure::ServerUrl;
 pub(crate) use tenure::remote::wire::OWNER;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::sentences::ServerRefusal;
+use tenure_core::sentences::{AccessRefusal, ServerRefusal};
 use tenure_core::time::Span;
 
 use super::Forwarding;
 use super::sent_body::SentBody;
+use crate::caller::Caller;
 use crate::gate;
 use crate::leadership::PeerGroup;
 use crate::tokens::Tokens;
@@ -32,6 +33,10 @@ pub(crate) const FROM_SERVER: HeaderName = HeaderName::from_static("tenure-from-
 /// For how many milliseconds the caller of a forwarded call had waited before this attempt: the wait of the call is
 /// that much shorter. Absent in the first attempt.
 const WAITED: HeaderName = HeaderName::from_static("tenure-waited");
+
+/// The name of the token that the caller of a forwarded call has shown, or one that stands for all rights. A release
+/// without grants of tokens sends none: its callers have all rights. Believed only beside the secret of the servers.
+pub(crate) const CALLER: HeaderName = HeaderName::from_static("tenure-caller");
 
 /// Headers that belong to one connection and not to a message (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [
@@ -47,8 +52,8 @@ const OF_ONE_HOP: [HeaderName; 9] = [
 ];
 /// Headers that the first server has checked and the leader must not see: the caller's name for the server, and its
 /// secrets.
-const OF_THE_CALLER: [HeaderName; 7] =
-    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED];
+const OF_THE_CALLER: [HeaderName; 8] =
+    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED, CALLER];
 
 /// The headers of a call that Tenure itself reads. They are forwarded even if `Connection` names them: the leader must
 /// understand the same call as the first server.
@@ -151,6 +156,20 @@ pub(crate) fn is_from_server(
     Ok(true)
 }
 
+/// The caller of a call from a server, which has checked its token. This server decides by its own list what the caller
+/// may do: a name that it does not know may do nothing.
+pub(crate) fn caller(headers: &HeaderMap, tokens: &Tokens) -> Result<Arc<Caller>, Refusal> {
+    let mut names = headers.get_all(CALLER).iter();
+    let Some(name) = names.next() else { return Ok(Caller::anyone()) };
+    let name = name.to_str().ok().filter(|_| names.next().is_none()).unwrap_or_default();
+    tokens.named(name).ok_or_else(|| AccessRefusal::CallerUnknown { caller: cut(name) }.into())
+}
+
+/// A name from outside, for a message.
+fn cut(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
 /// How long the caller of a forwarded call has waited already.
 pub(crate) fn waited(headers: &HeaderMap) -> Span {
     let said = headers.get(WAITED).and_then(|value| value.to_str().ok()?.parse().ok());
@@ -174,6 +193,13 @@ fn unwaited(path: &str) -> String {
     format!("{path}?{}", left.collect::<Vec<_>>().join("&"))
 }
 
+/// The parts of a call that this server adds.
+#[derive(Clone, Copy)]
+pub(crate) struct Added<'c> {
+    pub namespace: &'c Namespace,
+    pub caller: &'c Arc<Caller>,
+}
+
 /// The differences between an attempt and the first one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SentWhen {
@@ -183,10 +209,10 @@ pub(crate) struct SentWhen {
     pub hurries: bool,
 }
 
-/// The call in this namespace, for the server at this address.
+/// The call for the server at this address.
 pub(crate) fn request(
     head: &Parts,
-    namespace: &Namespace,
+    added: Added<'_>,
     when: SentWhen,
     to: &ServerUrl,
     mark: &ServerMark,
@@ -197,7 +223,8 @@ pub(crate) fn request(
     if headers.len() > HEADERS_MAX {
         headers = read_by_tenure(&headers);
     }
-    headers.insert(gate::NAMESPACE, HeaderValue::from_str(namespace.as_str())?);
+    headers.insert(gate::NAMESPACE, HeaderValue::from_str(added.namespace.as_str())?);
+    headers.insert(CALLER, HeaderValue::from_str(added.caller.name())?);
     mark.put(&mut headers, to)?;
     if let waited @ 1.. = when.waited.as_millis() {
         headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);
@@ -239,13 +266,16 @@ mod tests {
             .header("cookie", "session")
             .header("tenure-namespace", "other")
             .header("tenure-waited", "60000")
+            .header("tenure-caller", "token-1")
             .header("prefer", "return=minimal")
             .header("x-two", "1")
             .header("x-two", "2");
         let (head, ()) = came.body(()).unwrap().into_parts();
         let body = SentBody::whole(Bytes::from_static(b"{}"));
         let other = "other".parse().unwrap();
-        let sent = request(&head, &other, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
+        let anyone = Caller::anyone();
+        let added = Added { namespace: &other, caller: &anyone };
+        let sent = request(&head, added, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
         assert_eq!(
             (sent.method().as_str(), sent.uri().to_string().as_str()),
             ("POST", "/below/v1/jobs?full=true")
@@ -263,6 +293,7 @@ mod tests {
                 ("content-type", "application/json"),
                 ("host", "[::1]:7"),
                 ("prefer", "return=minimal"),
+                ("tenure-caller", "anyone"),
                 ("tenure-from-server", "00000000000000000000000000000007"),
                 ("tenure-namespace", "other"),
                 ("x-two", "1"),

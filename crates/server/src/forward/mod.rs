@@ -32,7 +32,7 @@ use tenure_engine_api::{CallError, Fault, LeaderAddress};
 use tenure_tls::for_http_trusting;
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use self::heads::{ServerMark, hex, is_from_server, waited};
+pub(crate) use self::heads::{Added, ServerMark, caller, hex, is_from_server, waited};
 use self::ids::Prepared;
 pub(crate) use self::sending::ForwardingServer;
 pub(crate) use self::sent_body::RestRefused;
@@ -211,7 +211,7 @@ where
 pub(crate) struct ForwardedCall<'c> {
     pub head: &'c Parts,
     pub spec: &'static Spec,
-    pub namespace: &'c Namespace,
+    pub added: Added<'c>,
     pub body: CallBody,
     /// An attempt may have been executed.
     pub unknown: bool,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::response::Parts as AnswerParts;
 use hyper::{Method, Response, StatusCode};
 use tenure::ServerUrl;
@@ -27,6 +27,7 @@ use super::{
 use crate::answer::reply as answer_of;
 use crate::body::Reading;
 use crate::budget::{Budget, HeldBytes, overloaded};
+use crate::caller::Caller;
 use crate::config::Config;
 use crate::leadership::{Leadership, ServingLeader};
 use crate::out::Out;
@@ -131,7 +132,7 @@ impl ForwardingServer<'_> {
         let when = SentWhen { waited, hurries: call.hurries };
         call.was_sent = true;
         let (to, mark) = (&owner.url, &forwarding.mark);
-        let request = match heads::request(call.head, call.namespace, when, to, mark, body) {
+        let request = match heads::request(call.head, call.added, when, to, mark, body) {
             Ok(request) => request,
             Err(why) => return ForwardOutcome::NotDone(at(why.to_string())),
         };
@@ -185,7 +186,7 @@ impl ForwardingServer<'_> {
             return self.refused(call, owner, head, body, link, held).await;
         }
         let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(|of| of == "text/event-stream");
-        let cutting = self.cutting(serves, is_stream.then_some(&call.head.headers));
+        let cutting = self.cutting(serves, is_stream.then_some(call.added.caller));
         let unread = body.size_hint().exact().unwrap_or(0);
         if unread > SMALL_BYTES && held.grow(unread.min(UNREAD_BYTES) as usize).is_err() {
             if call.spec.effect == Some(Effect::Reads) {
@@ -205,11 +206,12 @@ impl ForwardingServer<'_> {
     }
 
     /// Ends when the rest of an answer is no longer worth a wait.
-    /// `streamed`: the answer is a stream, and these are the headers of its caller.
-    fn cutting(&self, serves: ServingLeader, streamed: Option<&HeaderMap>) -> Cutting {
+    /// `streamed`: the answer is a stream, for this caller.
+    fn cutting(&self, serves: ServingLeader, streamed: Option<&Arc<Caller>>) -> Cutting {
         let leadership = self.leadership.clone();
-        let Some(headers) = streamed else { return Box::pin(cut(leadership, serves)) };
-        let ends = self.tokens.removed_of(headers);
+        let Some(caller) = streamed else { return Box::pin(cut(leadership, serves)) };
+        let (tokens, caller) = (self.tokens.clone(), caller.clone());
+        let ends = async move { drop(tokens.changed(&caller).await) };
         Box::pin(end(leadership, self.traffic.clone(), serves, ends))
     }
 
@@ -271,7 +273,7 @@ impl ForwardingServer<'_> {
         let undoing = self
             .forwarding
             .as_ref()
-            .map(|forwarding| forwarding.undoing(owner, call.namespace.clone()));
+            .map(|forwarding| forwarding.undoing(owner, call.added.namespace.clone()));
         // A task of its own: the leader takes the grant for delivered, so the answer must be read even if the caller
         // has gone.
         tokio::spawn(async move {

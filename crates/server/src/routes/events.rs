@@ -1,7 +1,6 @@
 //! `/v1/events`: events in their order, as a page or as a stream of server-sent events.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,10 +16,11 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 use tenure_core::time::Span;
-use tenure_engine_api::{CallError, Engine, EngineExt};
+use tenure_engine_api::{CallError, EngineExt};
 use tokio::sync::mpsc;
 
 use super::{Route, route};
+use crate::caller::GuardedEngine;
 use crate::out::{Out, Tied};
 use crate::problem;
 
@@ -53,34 +53,34 @@ pub(crate) struct EventStreams(Arc<Mutex<StreamCounts>>);
 #[derive(Debug, Default)]
 struct StreamCounts {
     all: usize,
-    /// Keyed by a hash of the token, so that no token is kept here. A token without a stream is absent.
-    by_token: HashMap<u64, usize>,
+    /// By the name of the token. A token without a stream is absent.
+    by_token: HashMap<Arc<str>, usize>,
 }
 
 /// One open stream, counted until it is dropped.
 struct CountedStream {
     among: EventStreams,
-    token: u64,
+    caller: Arc<str>,
 }
 
 impl Drop for CountedStream {
     fn drop(&mut self) {
         let mut counts = self.among.lock();
         counts.all -= 1;
-        if let Some(count) = counts.by_token.get_mut(&self.token) {
+        if let Some(count) = counts.by_token.get_mut(&self.caller) {
             *count -= 1;
             if *count == 0 {
-                counts.by_token.remove(&self.token);
+                counts.by_token.remove(&self.caller);
             }
         }
     }
 }
 
 /// The caller that asks for a stream.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StreamAsker<'a> {
-    /// Its token; empty if it shows none.
-    pub token: &'a [u8],
+#[derive(Clone, Debug)]
+pub(crate) struct StreamAsker {
+    /// The name of its token.
+    pub caller: Arc<str>,
     /// There are several tokens, so one must not take all streams.
     pub is_one_of_several: bool,
 }
@@ -90,20 +90,17 @@ impl EventStreams {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn one_more(&self, asker: StreamAsker<'_>) -> Result<CountedStream, Refusal> {
-        let mut hasher = DefaultHasher::new();
-        asker.token.hash(&mut hasher);
-        let token = hasher.finish();
+    fn one_more(&self, asker: StreamAsker) -> Result<CountedStream, Refusal> {
         let mut counts = self.lock();
-        let is_first = !asker.is_one_of_several || !counts.by_token.contains_key(&token);
+        let is_first = !asker.is_one_of_several || !counts.by_token.contains_key(&asker.caller);
         let kept = if is_first { 0 } else { EVENT_STREAMS_MAX / LAST_PART };
         let most = EVENT_STREAMS_MAX - kept;
         if counts.all >= most {
             return Err(ServerRefusal::TooManyStreams { most }.into());
         }
         counts.all += 1;
-        *counts.by_token.entry(token).or_default() += 1;
-        Ok(CountedStream { among: self.clone(), token })
+        *counts.by_token.entry(asker.caller.clone()).or_default() += 1;
+        Ok(CountedStream { among: self.clone(), caller: asker.caller })
     }
 }
 
@@ -137,10 +134,10 @@ pub(crate) fn head() -> Response<Out> {
 /// done: the token that began the stream was removed. The first page is read before the answer begins, so that a
 /// refusal has a status.
 pub(crate) async fn stream(
-    engine: Arc<dyn Engine>,
+    engine: Arc<GuardedEngine>,
     namespace: Namespace,
     asked: ReadEvents,
-    (streams, asker): (&EventStreams, StreamAsker<'_>),
+    (streams, asker): (&EventStreams, StreamAsker),
     drains: impl Fn() -> bool + Send + 'static,
     ends: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Response<Out>, Refusal> {
@@ -165,7 +162,7 @@ pub(crate) async fn stream(
 
 struct SentStream {
     sender: mpsc::Sender<Bytes>,
-    engine: Arc<dyn Engine>,
+    engine: Arc<GuardedEngine>,
     namespace: Namespace,
     asked: ReadEvents,
 }
@@ -262,8 +259,8 @@ mod tests {
     #[test]
     fn one_of_several_tokens_leaves_streams_to_those_that_have_none() {
         let streams = EventStreams::default();
-        let asks = |token: &'static str, is_one_of_several| {
-            let asker = StreamAsker { token: token.as_bytes(), is_one_of_several };
+        let asks = |caller: &'static str, is_one_of_several| {
+            let asker = StreamAsker { caller: caller.into(), is_one_of_several };
             streams.one_more(asker).map_err(|no| no.code)
         };
         let mut of_one: Vec<_> = (0..).map_while(|_| asks("one", true).ok()).collect();

@@ -9,6 +9,7 @@ mod flows;
 mod jobs;
 mod leases;
 mod limits;
+pub(crate) mod me;
 mod pools;
 pub(crate) mod previews;
 pub(crate) mod push_lines;
@@ -22,6 +23,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use hyper::Method;
+use tenure_core::access::Scope;
 use tenure_core::decode::{ParameterSpec, Queried};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{HttpMethod, Request, Spec};
@@ -80,6 +82,8 @@ pub(crate) enum Does {
     Ready,
     /// Says its version and commit.
     Version,
+    /// Says who the caller is, and what it may do.
+    Me,
     Metrics,
     /// Sends a backup of the whole store.
     Backup,
@@ -91,6 +95,21 @@ pub(crate) enum Does {
     ShowTime,
     /// Advances the test clock.
     AdvanceTime,
+}
+
+/// What a caller must have to use a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Nothing, not even a token.
+    Open,
+    /// Any token: the answer has nothing of a namespace.
+    AnyToken,
+    /// This scope, in no namespace.
+    Server(Scope),
+    /// This scope, in the namespace of the request.
+    Namespace(Scope),
+    /// The right to see every namespace with all its secrets.
+    WholeStore,
 }
 
 /// Which bodies a route takes.
@@ -204,9 +223,23 @@ impl Route {
         self.path.split('/').filter_map(name_of)
     }
 
+    /// What its callers need.
+    pub(crate) fn access(&self) -> Access {
+        match self.does {
+            Does::Ask(spec, _) => Access::Namespace(spec.scope),
+            Does::Health | Does::Ready => Access::Open,
+            Does::Version | Does::Me | Does::Document | Does::Preview | Does::ShowTime => {
+                Access::AnyToken
+            }
+            Does::Metrics => Access::Server(Scope::Metrics),
+            Does::AdvanceTime => Access::Server(Scope::Admin),
+            Does::Backup => Access::WholeStore,
+        }
+    }
+
     /// Whether a caller without a token gets an answer.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.does, Does::Health | Does::Ready)
+        self.access() == Access::Open
     }
 }
 
@@ -224,6 +257,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         leases::ROUTES,
         queues::ROUTES,
         limits::ROUTES,
+        me::ROUTES,
         pools::ROUTES,
         previews::ROUTES,
         schedules::ROUTES,

@@ -20,12 +20,13 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tenure_core::trace::TraceParent;
-use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, EngineExt, Fault};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::body::{BodyError, Piece, Reading};
 use crate::budget::HeldBytes;
+use crate::caller::GuardedEngine;
 use crate::config::Config;
 use crate::out::{Out, Tied};
 use crate::{problem, trace};
@@ -36,7 +37,7 @@ const ANSWERS_MAX: usize = 512;
 
 /// Begins to answer; a task reads, calls the engine and writes for as long as the answer is wanted.
 pub(crate) fn answer(
-    engine: Arc<dyn Engine>,
+    engine: Arc<GuardedEngine>,
     namespace: Namespace,
     reading: Reading,
     trace: Option<TraceParent>,
@@ -60,7 +61,7 @@ pub(crate) fn answer(
 type NumberedJob = (usize, Result<NewJob, Refusal>);
 
 struct PushLines {
-    engine: Arc<dyn Engine>,
+    engine: Arc<GuardedEngine>,
     namespace: Namespace,
     /// The trace of the request, for jobs that name none.
     trace: Option<TraceParent>,

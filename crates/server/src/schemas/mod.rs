@@ -11,6 +11,7 @@ mod shown;
 mod things;
 
 use serde_json::{Map, Value, json};
+use tenure_core::access::Scope;
 use tenure_core::bounds::{ITEMS_MAX, OWNER_BYTES_MAX, SCHEDULE_ID_BYTES_MAX};
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
@@ -200,6 +201,7 @@ pub(crate) fn all() -> Value {
     ]
     .concat();
     let states: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+    let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
     let queue = [
         ("name", "name", "The name of the queue."),
@@ -279,6 +281,7 @@ pub(crate) fn all() -> Value {
         ("JobState", words(&states)),
         ("Code", words(&codes)),
         ("ReasonKind", words(REASON_KINDS)),
+        ("Scope", words(&scopes)),
         ("NewJobs", one_or_many("NewJob")),
         ("PushedJob", shown(&[JOB, flags].concat())),
         ("PushedId", short),

@@ -197,6 +197,31 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
             ("contract", "integer", "The number of the contract that it speaks."),
         ],
     ),
+    (
+        "Me",
+        &[
+            ("name", "string", "The name of the token; anyone if the server asks for none."),
+            ("scopes", "Scope[]", "The scopes of the token; read contains view."),
+            ("namespaces", "string[]", "Patterns of the namespaces that it may use; * is all."),
+            ("queues", "string[]?", "Patterns of its queues for push and work; null if all."),
+            (
+                "needs",
+                "string[]?",
+                "Patterns of the limits and pools that it may hold, such as pool:proxies; null if all.",
+            ),
+            ("expires", "moment?", "When the token ceases to be valid; null if never."),
+            (
+                "calls",
+                "string?",
+                "How many calls it may make in a time, such as 200/1s; null if any number.",
+            ),
+            (
+                "in_flight",
+                "integer?",
+                "How many calls, streams and waits it may have at once; null if any number.",
+            ),
+        ],
+    ),
     ("Document", &[]),
     (
         "Problem",

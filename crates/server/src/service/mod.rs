@@ -29,9 +29,10 @@ use crate::answer::{self, Expected};
 use crate::backups::OneBackup;
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
+use crate::caller::{Caller, GuardedEngine};
 use crate::deps::Deps;
 use crate::forward::{
-    self, CallBody, ForwardOutcome, ForwardedCall, Forwarding, ForwardingServer, InVain,
+    self, Added, CallBody, ForwardOutcome, ForwardedCall, Forwarding, ForwardingServer, InVain,
     KeptForwarding, NotYet, RestRefused,
 };
 use crate::gate::{self, Here};
@@ -44,7 +45,6 @@ use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams, StreamAsker};
 use crate::routes::{self, Asked, Call, Read, Route, Takes};
-use crate::tokens::shown_token;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
@@ -91,6 +91,8 @@ struct StoreCall<'c> {
     read: Read,
     asked: Asked<'c>,
     head: &'c Parts,
+    /// It may use the route in this namespace.
+    caller: Arc<Caller>,
     namespace: Namespace,
     /// Empty if the body comes in lines.
     body: bytes::Bytes,
@@ -144,7 +146,7 @@ impl Service {
         let mark = forwarding.as_ref().map(|forwarding| &forwarding.mark);
         let former = || self.forwarding.former();
         let is_server = || forward::is_from_server(&head.headers, mark, former, false) == Ok(true);
-        let is_seen = |pages: &Arc<dyn Pages>| pages.admits(head);
+        let is_seen = |pages: &Arc<dyn Pages>| pages.admits(head).is_some();
         gate::token(&head.headers, &self.deps.tokens).is_ok()
             || self.deps.pages.as_ref().is_some_and(is_seen)
             || is_server()
@@ -232,7 +234,8 @@ impl Service {
         mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let StoreCall { read, asked, head, namespace, body, waited, .. } = call;
+        let StoreCall { read, asked, head, caller, namespace, body, waited, .. } = call;
+        let engine = &GuardedEngine::new(engine.clone(), caller.clone());
         if lines.is_some() {
             return match self.lines(engine, call, lines, &mut held).await? {
                 NdjsonOutcome::Answer(response) => Ok(response),
@@ -340,7 +343,7 @@ impl Service {
                 ForwardedCall {
                     head,
                     spec,
-                    namespace: &call.namespace,
+                    added: Added { namespace: &call.namespace, caller: &call.caller },
                     body,
                     unknown: false,
                     rest,
@@ -399,8 +402,9 @@ impl Service {
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         body::codings(&head.headers)?;
-        if pages.admits(head) {
+        if let Some(caller) = pages.admits(head) {
             turn.is_of_a_caller();
+            turn.counts(caller.counted().map_err(Refusal::from)?);
         }
         let mut held = self.budget.take(0, Rank::Ordinary)?;
         let body = match (reading, pages.body_bytes_max(head)) {
@@ -442,7 +446,7 @@ impl Service {
     /// The request that an NDJSON body makes.
     async fn lines(
         &self,
-        engine: &Arc<dyn Engine>,
+        engine: &Arc<GuardedEngine>,
         call: &StoreCall<'_>,
         lines: &mut Option<Reading>,
         held: &mut HeldBytes,
@@ -472,7 +476,7 @@ impl Service {
 
     async fn ask(
         &self,
-        engine: &Arc<dyn Engine>,
+        engine: &Arc<GuardedEngine>,
         namespace: Namespace,
         Call { mut request, one, lines }: Call,
         body: HeldBytes,
@@ -524,7 +528,7 @@ impl Service {
     /// A stream of events, until the caller leaves or the server drains.
     async fn events(
         &self,
-        engine: &Arc<dyn Engine>,
+        engine: &Arc<GuardedEngine>,
         namespace: Namespace,
         mut asked: ReadEvents,
         headers: &HeaderMap,
@@ -534,12 +538,13 @@ impl Service {
         }
         let (engine, traffic) = (engine.clone(), self.traffic.clone());
         let drains = move || traffic.is_draining();
-        // The server that forwarded a call checks its token.
-        let ends = self.deps.tokens.removed_of(headers);
+        let (tokens, caller) = (self.deps.tokens.clone(), engine.caller().clone());
         let asker = StreamAsker {
-            token: shown_token(headers).unwrap_or_default(),
-            is_one_of_several: self.deps.tokens.all().len() > 1,
+            caller: caller.name().into(),
+            is_one_of_several: self.deps.tokens.count() > 1,
         };
+        // A stream with other grants would show more or less than before: its caller begins another one.
+        let ends = async move { drop(tokens.changed(&caller).await) };
         events::stream(engine, namespace, asked, (&self.streams, asker), drains, ends).await
     }
 
@@ -547,7 +552,7 @@ impl Service {
     /// the answer could not be written; the settles are answered all the same.
     async fn lease(
         &self,
-        engine: &Arc<dyn Engine>,
+        engine: &Arc<GuardedEngine>,
         namespace: Namespace,
         request: Asking,
         turn: &Turn,

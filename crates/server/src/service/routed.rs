@@ -1,22 +1,26 @@
 //! The steps from the head of a request to the answer of its route, in order. Each may end the request.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
+use tenure_core::access::Grants;
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Effect, Lease, Operation, Spec};
-use tenure_core::sentences::ServerRefusal;
+use tenure_core::requests::{Effect, Lease, Operation, Settle, Spec};
+use tenure_core::sentences::{AccessRefusal, ServerRefusal};
 use tenure_core::time::Span;
 use tenure_engine_api::{Clock, SystemClock};
+use tokio::time::Instant;
 
 use super::{Service, Stop, StoreCall, cut};
 use crate::answer;
 use crate::backups;
 use crate::body::{self, Media, Reading};
 use crate::budget::{HeldBytes, Rank};
+use crate::caller::Caller;
 use crate::deps::MetricsDoor;
 use crate::forward;
 use crate::gate;
@@ -26,26 +30,29 @@ use crate::out::Out;
 use crate::pages;
 use crate::peers;
 use crate::problem;
+use crate::routes::me::Me;
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
-use crate::routes::{self, Asked, Does, Found, Read, Route, Takes};
+use crate::routes::{self, Access, Asked, Does, Found, Read, Route, Takes};
 use crate::target;
-use crate::tokens::{Tokens, shown_token};
+use crate::tokens::shown_token;
 use crate::traffic::Turn;
 
-/// The caller of a request, before its token is checked.
-struct Caller<'s> {
+/// The sender of a request, before its token is checked.
+#[derive(Clone, Copy)]
+struct Sender {
     /// Another server of the store, which has shown the secret of the servers.
     is_server: bool,
     /// The route answers callers without a token.
     is_open: bool,
-    /// The tokens that are valid here.
-    tokens: &'s Tokens,
+    /// Callers of this port need a token.
+    needs_token: bool,
 }
 
 /// A request that may be answered by this route.
 struct Admitted<'r> {
     route: &'static Route,
+    caller: Arc<Caller>,
     /// The parts of the path that the route names.
     names: Vec<Cow<'r, str>>,
     query: Vec<(Cow<'r, str>, Cow<'r, str>)>,
@@ -66,22 +73,27 @@ impl Service {
         name: &mut &'static str,
     ) -> Result<Response<Out>, Stop> {
         let found = self.find(head, name)?;
-        let caller = self.identify(head, &found, turn)?;
-        if caller.is_server && peers::is_theirs(head.uri.path()) {
+        let sender = self.identify(head, &found, turn)?;
+        if sender.is_server && peers::is_theirs(head.uri.path()) {
             return self.answer_peer(head, reading).await;
         }
-        self.check_origin(head, &caller)?;
+        self.check_origin(head, sender)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::is_for_page(head, pages.as_ref())
         {
             return self.page(pages.as_ref(), head, reading, turn).await;
         }
-        self.check_token(head, &found, &caller, turn)?;
+        let caller = self.caller(head, &found, sender, turn)?;
         body::codings(&head.headers)?;
         let (route, names) = the_route(found, head)?;
+        let namespace = permitted(head, route, &caller)?;
+        // The first server of a forwarded call has counted it.
+        if route.rank != Rank::Vital && !sender.is_server {
+            turn.counts(caller.counted().map_err(Refusal::from)?);
+        }
         self.keep_if_vital(route, turn);
-        let admitted = self.read(head, reading, route, &names).await?;
-        self.answer_route(head, reading, turn, &caller, admitted).await
+        let admitted = self.read(head, reading, (route, &names), caller, namespace).await?;
+        self.answer_route(head, reading, turn, sender, admitted).await
     }
 
     /// Looks the path up. A port of its own for metrics has no other path.
@@ -101,13 +113,9 @@ impl Service {
         self.deps.metrics.as_ref().filter(|door| door.alone)
     }
 
-    fn identify(&self, head: &Parts, found: &Found<'_>, turn: &Turn) -> Result<Caller<'_>, Stop> {
+    fn identify(&self, head: &Parts, found: &Found<'_>, turn: &Turn) -> Result<Sender, Stop> {
         let is_open = matches!(found, Found::Route(route, _) if route.is_open());
-        // On a port of its own, a token for the metrics protects them also where the server has none.
-        let tokens = match self.own_port() {
-            Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
-            Some(_) | None => &self.deps.tokens,
-        };
+        let own = self.own_port().is_some_and(|door| door.tokens.are_asked_for());
         let forwarding = self.forwarding();
         let mark = forwarding.as_ref().map(|forwarding| &forwarding.mark);
         let waits =
@@ -117,37 +125,45 @@ impl Service {
         if is_server {
             turn.is_of_a_caller();
         }
-        Ok(Caller { is_server, is_open, tokens })
+        let needs_token = own || self.deps.tokens.are_asked_for();
+        Ok(Sender { is_server, is_open, needs_token })
     }
 
-    fn check_origin(&self, head: &Parts, caller: &Caller<'_>) -> Result<(), Stop> {
-        let any_host = caller.is_open || caller.is_server || caller.tokens.are_asked_for();
+    fn check_origin(&self, head: &Parts, sender: Sender) -> Result<(), Stop> {
+        let any_host = sender.is_open || sender.is_server || sender.needs_token;
         Ok(gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?)
     }
 
-    fn check_token(
+    /// The caller, by its token. An open route has no use for one.
+    fn caller(
         &self,
         head: &Parts,
         found: &Found<'_>,
-        caller: &Caller<'_>,
+        sender: Sender,
         turn: &Turn,
-    ) -> Result<(), Stop> {
-        if caller.is_open {
-            return Ok(());
+    ) -> Result<Arc<Caller>, Stop> {
+        if sender.is_open {
+            return Ok(Caller::elsewhere(Grants::nothing()));
         }
-        if !caller.is_server {
-            gate::token(&head.headers, caller.tokens)
-                .or_else(|no| self.may_read_metrics(found, head).then_some(()).ok_or(no))?;
-        }
+        let caller = if sender.is_server {
+            forward::caller(&head.headers, &self.deps.tokens)
+        } else if self.deps.tokens.are_asked_for() || !sender.needs_token {
+            let shown = gate::token(&head.headers, &self.deps.tokens);
+            shown.or_else(|no| self.metrics_reader(found, head).ok_or(no))
+        } else {
+            // On a port of its own, a token for the metrics protects them also where the server has none.
+            self.metrics_reader(found, head).ok_or_else(|| no_token(head))
+        }?;
         turn.is_of_a_caller();
-        Ok(())
+        Ok(caller)
     }
 
-    /// Whether the request is for the metrics and shows a token that is only for them.
-    fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
-        let own = self.deps.metrics.as_ref().map(|door| &door.tokens);
-        let own = own.filter(|own| is_metrics(found) && own.are_asked_for());
-        own.is_some_and(|own| gate::token(&head.headers, own).is_ok())
+    /// The caller of the metrics that shows a token for them alone.
+    fn metrics_reader(&self, found: &Found<'_>, head: &Parts) -> Option<Arc<Caller>> {
+        let own = &self.deps.metrics.as_ref()?.tokens;
+        let is_reader =
+            is_metrics(found) && own.are_asked_for() && gate::token(&head.headers, own).is_ok();
+        is_reader.then(|| Caller::elsewhere(Grants::metrics_alone()))
     }
 
     /// Lets a heartbeat be answered by a server that drains, unless another server answers the next one.
@@ -163,10 +179,10 @@ impl Service {
         &self,
         head: &'r Parts,
         reading: &mut Option<Reading>,
-        route: &'static Route,
-        names: &[(&'static str, &'r str)],
+        (route, names): (&'static Route, &[(&'static str, &'r str)]),
+        caller: Arc<Caller>,
+        namespace: Namespace,
     ) -> Result<Admitted<'r>, Stop> {
-        let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
         let query = target::query(head.uri.query())?;
         if route.query.is_none() {
             decode::no_query(&query)?;
@@ -183,7 +199,7 @@ impl Service {
         if route.takes == Takes::Nothing {
             decode::no_body(&body)?;
         }
-        Ok(Admitted { route, names, query, namespace, body, in_lines, held })
+        Ok(Admitted { route, caller, names, query, namespace, body, in_lines, held })
     }
 
     async fn answer_route(
@@ -191,18 +207,19 @@ impl Service {
         head: &Parts,
         reading: &mut Option<Reading>,
         turn: &Turn,
-        caller: &Caller<'_>,
+        sender: Sender,
         admitted: Admitted<'_>,
     ) -> Result<Response<Out>, Stop> {
         match admitted.route.does {
             Does::Ask(spec, read) => {
-                self.answer_call(head, reading, turn, caller, (spec, read), admitted).await
+                self.answer_call(head, reading, turn, sender, (spec, read), admitted).await
             }
+            Does::Me => Ok(answer::json(200, &Me::of(admitted.caller.grants()))),
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
                 let is_refused = self.forwarding.is_refused();
-                let has_token = || gate::token(&head.headers, caller.tokens).is_ok();
-                let is_stranger = !caller.is_server && !has_token();
+                let has_token = || gate::token(&head.headers, &self.deps.tokens).is_ok();
+                let is_stranger = !sender.is_server && !has_token();
                 let draining = self.traffic.is_draining();
                 let ready = Ready::at(&self.deps.leadership, draining, is_refused, is_stranger);
                 Ok(answer::json(ready.status(), &ready))
@@ -235,7 +252,8 @@ impl Service {
                 if head.method == Method::HEAD {
                     return Ok(backups::head());
                 }
-                let ends = caller.tokens.removed_of(&head.headers);
+                let (tokens, caller) = (self.deps.tokens.clone(), admitted.caller.clone());
+                let ends = async move { drop(tokens.changed(&caller).await) };
                 Ok(backups::answer(makes.clone(), &self.backups, ends).await?)
             }
             Does::Document => hold(answer::json(200, openapi::document()), admitted.held),
@@ -248,35 +266,53 @@ impl Service {
         head: &Parts,
         reading: &mut Option<Reading>,
         turn: &Turn,
-        caller: &Caller<'_>,
+        sender: Sender,
         (spec, read): (&'static Spec, Read),
         admitted: Admitted<'_>,
     ) -> Result<Response<Out>, Stop> {
-        let Admitted { route, names, query, namespace, body, in_lines, held } = admitted;
+        let Admitted { route, caller, names, query, namespace, body, in_lines, held } = admitted;
         let asked = Asked { names: &names, query: &query, body: &[] };
-        let waited = if caller.is_server { forward::waited(&head.headers) } else { Span::ZERO };
-        let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
+        let waited = if sender.is_server { forward::waited(&head.headers) } else { Span::ZERO };
+        let mut call =
+            StoreCall { route, spec, read, asked, head, caller, namespace, body, waited };
         let lines = if in_lines { reading } else { &mut None };
-        let is_alone = self.forwarding().is_none();
-        let answered = async {
-            match self.deps.leadership.now() {
-                ServingLeader::Local { engine, .. } if is_alone => {
-                    self.here(&engine, &call, lines, held, turn).await
-                }
-                _ => self.forwarded(&call, lines, held, turn, caller.is_server).await,
-            }
-        };
-        let is_wait = spec.effect == Some(Effect::Reads) || spec.name == Lease::NAME;
-        match shown_token(&head.headers).filter(|_| is_wait && !caller.is_server) {
-            // A wait ends with the token that began it: a caller that lost its token is granted nothing more.
-            Some(shown) => tokio::select! {
+        let may_grant = [Lease::NAME, Settle::NAME].contains(&spec.name);
+        if spec.effect != Some(Effect::Reads) && !may_grant {
+            return self.answer_here_or_there(&call, lines, held, turn, sender).await;
+        }
+        let mut held = held;
+        loop {
+            let (began, next) = (Instant::now(), held.another());
+            // A wait ends with the token that began it: a caller that lost its token is granted nothing more. If the
+            // token got other grants, the rest of the wait is a call of its own under these.
+            let now = tokio::select! {
                 biased;
-                answer = answered => answer,
-                () = caller.tokens.removed(shown) => {
-                    Err(Refusal::from(ServerRefusal::TokenWrong).into())
+                answer = self.answer_here_or_there(&call, lines, held, turn, sender) => {
+                    return answer;
                 }
-            },
-            None => answered.await,
+                now = self.deps.tokens.changed(&call.caller) => now,
+            };
+            call.caller = now.ok_or_else(|| token_gone(&call.caller, sender))?;
+            permitted(head, route, &call.caller)?;
+            call.waited = Span::from_us(call.waited.us() + Span::from(began.elapsed()).us());
+            held = next;
+        }
+    }
+
+    async fn answer_here_or_there(
+        &self,
+        call: &StoreCall<'_>,
+        lines: &mut Option<Reading>,
+        held: HeldBytes,
+        turn: &Turn,
+        sender: Sender,
+    ) -> Result<Response<Out>, Stop> {
+        let is_alone = self.forwarding().is_none();
+        match self.deps.leadership.now() {
+            ServingLeader::Local { engine, .. } if is_alone => {
+                self.here(&engine, call, lines, held, turn).await
+            }
+            _ => self.forwarded(call, lines, held, turn, sender.is_server).await,
         }
     }
 }
@@ -289,6 +325,42 @@ fn the_route<'h>(found: Found<'h>, head: &Parts) -> Result<(&'static Route, Rout
         Found::Methods(allowed) => Err(Stop::Method { method: head.method.to_string(), allowed }),
         Found::Nothing => Err(nothing_at(head)),
     }
+}
+
+/// The namespace of a request whose route and namespace its caller may use. That is checked before the body is read or
+/// forwarded; the engine's gate checks it again, with what the body names.
+fn permitted(head: &Parts, route: &Route, caller: &Caller) -> Result<Namespace, Stop> {
+    let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
+    let grants = caller.grants();
+    match route.access() {
+        Access::Open | Access::AnyToken => {}
+        Access::Server(scope) => grants.may(scope, route.name)?,
+        Access::WholeStore => grants.may_take_all(route.name)?,
+        Access::Namespace(scope) => {
+            grants.may(scope, route.name)?;
+            grants.may_enter(&namespace)?;
+        }
+    }
+    Ok(namespace)
+}
+
+/// The refusal of a wait whose token is valid no longer. To the server that forwarded the call, a 401 would say that its
+/// own secret is wrong.
+fn token_gone(caller: &Caller, sender: Sender) -> Refusal {
+    if sender.is_server {
+        AccessRefusal::CallerUnknown { caller: caller.name().to_owned() }.into()
+    } else {
+        ServerRefusal::TokenWrong.into()
+    }
+}
+
+/// The refusal of a request without a token that opens the metrics.
+fn no_token(head: &Parts) -> Refusal {
+    let no = match shown_token(&head.headers) {
+        Some(_) => ServerRefusal::TokenWrong,
+        None => ServerRefusal::TokenMissing,
+    };
+    no.into()
 }
 
 /// An answer that holds its bytes in the budget until it is written.

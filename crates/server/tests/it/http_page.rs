@@ -16,7 +16,8 @@ This page is made from `/openapi.json`, which every server answers, so it has ev
 for all calls: durations are strings such as `\"1m30s\"`, moments are RFC 3339, an unknown field is refused.
 
 - A request with a body says `Content-Type: application/json`, or `application/x-ndjson` where that is named.
-- `Authorization: Bearer TOKEN` is needed where the server has a token, except for `/healthz` and `/readyz`.
+- `Authorization: Bearer TOKEN` is needed where the server has a token, except for `/healthz` and `/readyz`. A token with
+  [scopes](tokens.md) needs the one that stands below a route.
 - The header `Tenure-Namespace` names the namespace (`default`).
 - Every other answer than those listed is a [problem](#type-problem) with a `code`: [all codes](../errors/README.md).
 - `HEAD` answers what `GET` would, without its body.
@@ -71,6 +72,9 @@ fn subject(path: &str) -> &str {
 fn route(page: &mut String, path: &str, method: &str, operation: &Value) {
     let method = method.to_ascii_uppercase();
     write!(page, "\n### {method} {path}\n\n{}.\n", text(&operation["summary"])).unwrap();
+    if let Some(scope) = operation["x-scope"].as_str() {
+        write!(page, "\nScope: [`{scope}`](tokens.md#scopes).\n").unwrap();
+    }
     let mut rows = Vec::new();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
         // The namespace is described once, at the top.

@@ -19,6 +19,8 @@ mod program;
 mod recorded;
 mod refusals;
 mod schemas;
+mod scopes;
+mod scopes_forwarded;
 mod sentences;
 mod starved;
 mod strangers;

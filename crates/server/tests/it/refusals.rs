@@ -408,6 +408,8 @@ fn all_refused(server: &Server) {
         "request_timeout",
         "too_large",
         "unsupported_media_type",
+        // In `scopes.rs`.
+        "forbidden",
         // In `budget.rs`.
         "bad_request",
         "head_too_large",

@@ -337,6 +337,7 @@ fn the_rest(on: &mut Checked) {
     on.get("/healthz");
     on.get("/readyz");
     on.get("/version");
+    on.get("/v1/me");
     on.get("/openapi.json");
 }
 

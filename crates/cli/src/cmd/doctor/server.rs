@@ -148,6 +148,21 @@ pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
     Err(silent)
 }
 
+/// The answer of a server to this question, the first of several that answers.
+///
+/// # Errors
+/// No server answers.
+pub async fn first_answer(callee: &Callee, path: &str) -> Result<Received, Failure> {
+    let (mut silent, token) = (Failure::bug("there is no server to ask"), token()?);
+    for server in servers_of(callee).await? {
+        match ask(&server, path, token.as_ref()).await {
+            Err(failure) if failure.code == UNAVAILABLE => silent = failure,
+            answered => return answered,
+        }
+    }
+    Err(silent)
+}
+
 async fn presented_by(server: &ServerUrl) -> Result<Option<Presented>, Failure> {
     let token = token()?;
     let answer = ask(server, "/version", token.as_ref()).await?;

@@ -8,6 +8,15 @@ use tenure_server::may_listen;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE};
 
+/// The tokens of a server that is to listen.
+#[derive(Clone, Copy)]
+pub struct ListenTokens<'t> {
+    /// Those of which the server knows the length.
+    pub whole: &'t [Secret],
+    /// There are tokens of which it has the hash alone. `tenure token new` makes them long enough.
+    pub has_listed: bool,
+}
+
 /// The addresses that an option names. With these tokens the server may listen on each of them.
 ///
 /// # Errors
@@ -15,7 +24,7 @@ use crate::exit::{DENIED, Failure, UNAVAILABLE};
 pub fn addresses(
     option: &str,
     listen: &str,
-    tokens: &[Secret],
+    tokens: ListenTokens<'_>,
 ) -> Result<Vec<SocketAddr>, Failure> {
     let found: Vec<SocketAddr> = listen
         .to_socket_addrs()
@@ -27,8 +36,9 @@ pub fn addresses(
     if found.is_empty() {
         return Err(Failure::usage(format!("{option}: '{listen}' names no address")));
     }
-    for at in &found {
-        may_listen(*at, tokens).map_err(|no| Failure::usage(format!("{option}: {no}")))?;
+    let needs_none = tokens.has_listed && tokens.whole.is_empty();
+    for at in found.iter().filter(|_| !needs_none) {
+        may_listen(*at, tokens.whole).map_err(|no| Failure::usage(format!("{option}: {no}")))?;
     }
     Ok(found)
 }

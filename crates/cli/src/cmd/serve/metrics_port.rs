@@ -4,11 +4,10 @@
 use std::convert::Infallible;
 use std::future::pending;
 
-use tenure_core::secret::Secret;
 use tenure_server::{Deps, run_metrics};
 use tokio::net::TcpListener;
 
-use super::listener::{addresses, bind};
+use super::listener::{ListenTokens, addresses, bind};
 use crate::exit::Failure;
 
 /// The option that names the port.
@@ -22,7 +21,7 @@ impl MetricsPort {
     ///
     /// # Errors
     /// As those of [`addresses`] and [`bind`].
-    pub fn of(listen: Option<&str>, tokens: &[Secret]) -> Result<Self, Failure> {
+    pub fn of(listen: Option<&str>, tokens: ListenTokens<'_>) -> Result<Self, Failure> {
         let Some(listen) = listen else { return Ok(MetricsPort(None)) };
         Ok(MetricsPort(Some(bind(OPTION, listen, &addresses(OPTION, listen, tokens)?)?)))
     }

@@ -43,6 +43,7 @@ pub fn tell(
         store,
         address = %at,
         token = token.map_or("none".to_owned(), |origin| format!("from {origin}")),
+        tokens = args.tokens.as_ref().map(|file| file.display().to_string()),
         tls = args.tls_cert.as_ref().map(|file| format!("by {}", file.display())),
         client_ca = args.tls_client_ca.as_ref().map(|file| file.display().to_string()),
         durability,

@@ -8,8 +8,9 @@ use tenure_core::requests::OPERATIONS;
 
 use crate::house::{code, production, root};
 
-/// Places in production code that an operation may cost. One of them counts its rows, in a match that has an arm for each.
-const PLACES_MAX: usize = 9;
+/// Places in production code that an operation may cost. One of them counts its rows, in a match that has an arm for each; another
+/// decides for each what a token permits.
+const PLACES_MAX: usize = 10;
 
 /// Operations of the usual kind, and the word of the command line for each.
 const WALKED: &[(&str, &str)] =

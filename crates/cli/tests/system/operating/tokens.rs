@@ -114,3 +114,69 @@ fn a_wrong_token_at_the_login_is_in_the_log() {
     assert_eq!(server.log().matches("a wrong one").count(), 1, "one line a minute");
     assert!(!server.log().contains("geheim"));
 }
+
+/// The answer of `tenure`: its exit code, and stdout or stderr.
+fn run(server: &Server, token: &str, arguments: &[&str]) -> (i32, String) {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = tenure(home.path(), arguments);
+    command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", token);
+    let output = command.output().unwrap();
+    let text = if output.status.success() { output.stdout } else { output.stderr };
+    (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
+/// A new token, and its block for the file.
+fn new(name: &str, more: &[&str]) -> (String, String) {
+    let home = tempfile::tempdir().unwrap();
+    let output = tenure(home.path(), &[&["token", "new", name], more].concat()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (token, block) = text.split_once("\n\n").unwrap_or_else(|| panic!("{output:?}"));
+    assert!(token.starts_with(&format!("tnr_{name}_")) && token.len() > 48, "{token}");
+    assert!(!block.contains(token), "the file holds no token");
+    (token.to_owned(), format!("{block}\n"))
+}
+
+#[test]
+fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("tokens.toml");
+    let (pusher, of_pusher) = new("pusher", &["--scopes", "push", "--queues", "mail*"]);
+    let (viewer, of_viewer) = new("viewer", &["--scope", "view", "--namespaces", "default,web-*"]);
+    fs::write(&path, format!("{of_pusher}{of_viewer}")).unwrap();
+    let file = path.to_str().unwrap();
+    let checked = tenure(home.path(), &["token", "check", file]).output().unwrap();
+    assert!(String::from_utf8(checked.stdout).unwrap().contains("pusher  push"));
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
+    let server = Server::start(tenure(home.path(), &arguments));
+    assert_eq!(run(&server, &pusher, &["push", "mail", "1", "--id", "j"]).0, 0);
+    let (code, why) = run(&server, &pusher, &["push", "other", "1"]);
+    assert_eq!(code, 77, "{why}");
+    assert!(why.contains("may not use the queue \"other\"; it may use \"mail*\""), "{why}");
+    assert!(why.contains("tenure error forbidden"), "{why}");
+    let (code, why) = run(&server, &viewer, &["cancel", "j"]);
+    assert_eq!(code, 77, "{why}");
+    assert!(why.contains("lacks the scope \"operate\" for cancel_job; it has view"), "{why}");
+    let (code, job) = run(&server, &viewer, &["--json", "job", "j"]);
+    assert_eq!(code, 0, "{job}");
+    assert!(job.contains("\"payload\":\"•••\""), "{job}");
+    let (code, me) = run(&server, &viewer, &["token", "who"]);
+    assert!(code == 0 && me.contains("viewer") && me.contains("default, web-*"), "{me}");
+    let (code, why) = run(&server, "tnr_viewer_geheim", &["token", "who"]);
+    assert!(code == 77 && !why.contains("geheim"), "{code} {why}");
+    // A fault in the file changes nothing, and the log has no value of it.
+    fs::write(&path, format!("{of_pusher}{of_viewer}scopes = 'geheim'\n")).unwrap();
+    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.line("the previous ones stay");
+    assert_eq!(status(&server, &viewer), "200");
+    fs::write(&path, of_pusher).unwrap();
+    server.line("only the new tokens are valid now");
+    assert_eq!(
+        (status(&server, &viewer).as_str(), status(&server, &pusher).as_str()),
+        ("401", "403")
+    );
+    let (code, log) = server.stop();
+    assert_eq!(code, 0);
+    for secret in ["geheim", &pusher, &viewer] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}

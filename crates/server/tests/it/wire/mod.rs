@@ -49,6 +49,13 @@ impl Server {
         Server::with(None, Config::default())
     }
 
+    /// A server with these tokens.
+    pub fn with_tokens(tokens: Tokens, config: Config) -> Self {
+        let engine: Arc<dyn Engine> =
+            Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        Server::at(Leadership::always(engine.clone()), engine, tokens, config, None, None)
+    }
+
     pub fn with(token: Option<&str>, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         Server::over(engine, token, config, None, None)
@@ -76,11 +83,16 @@ impl Server {
         tls: Option<ServerTls>,
     ) -> Self {
         let leadership = Leadership::always(engine.clone());
-        Server::at(leadership, engine, token, config, moved, tls)
+        Server::at(leadership, engine, tokens_of(token), config, moved, tls)
     }
 
     /// A server that forwards each call to another server of the same store.
     pub fn forwarding_server(token: Option<&str>, config: Config) -> Self {
+        Server::two(tokens_of(token), Tokens::default(), config)
+    }
+
+    /// A server with these tokens that forwards each call to one with those of the leader.
+    pub fn two(tokens: Tokens, of_leader: Tokens, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         let place = |server, serves| {
             let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
@@ -90,12 +102,13 @@ impl Server {
         };
         let here = place(1, ServingLeader::Local { engine: engine.clone(), epoch: 1 });
         // Its bounds are wider, so that the test sees those of the first server.
-        let owner = Server::of_several(here, engine.clone(), None, Config::default(), None);
+        let bounds = Config::default();
+        let owner = Server::at(here, engine.clone(), of_leader, bounds, None, None);
         let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
             panic!("it is a server")
         };
         let there = place(2, ServingLeader::Remote(LeaderAddress { url, epoch: 1 }));
-        let mut server = Server::of_several(there, engine, token, config, None);
+        let mut server = Server::at(there, engine, tokens, config, None, None);
         server.owner = Some(Box::new(owner));
         server
     }
@@ -108,13 +121,18 @@ impl Server {
         config: Config,
         tls: Option<ServerTls>,
     ) -> Self {
-        Server::at(leadership, engine, token, config, None, tls)
+        Server::at(leadership, engine, tokens_of(token), config, None, tls)
+    }
+
+    /// The server to which this one forwards calls.
+    pub fn leader(&self) -> &Server {
+        self.owner.as_ref().unwrap()
     }
 
     fn at(
         leadership: Leadership,
         engine: Arc<dyn Engine>,
-        token: Option<&str>,
+        tokens: Tokens,
         config: Config,
         moved: Option<Arc<dyn MovedTime>>,
         tls: Option<ServerTls>,
@@ -124,7 +142,6 @@ impl Server {
             .enable_all()
             .build()
             .unwrap();
-        let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let deps = Deps {
             leadership,
             tokens: tokens.clone(),
@@ -236,6 +253,10 @@ impl Server {
             list("pools")
         ])
     }
+}
+
+fn tokens_of(token: Option<&str>) -> Tokens {
+    Tokens::of(token.map(Secret::new).into_iter().collect())
 }
 
 /// Waits for a condition that has no event of its own.

@@ -1,0 +1,50 @@
+//! Refusals of calls that the caller's token does not permit.
+
+use super::Phrase;
+use super::table::refusals;
+
+/// Advice for a right that a token lacks.
+const ANOTHER_TOKEN: &str =
+    "use another token, or ask an administrator of the server to change the grants of this one";
+
+refusals! {
+    /// A token that does not permit a call.
+    AccessRefusal:
+
+    ScopeLacking "scope_lacking" { caller: String, scope: String, operation: String, scopes: String }
+        Forbidden
+        detail("the token {caller:?} lacks the scope {scope:?} for {operation}; it has {scopes}")
+        hint("{ANOTHER_TOKEN}");
+
+    NamespaceClosed "namespace_closed" { caller: String, namespace: String, permitted: String }
+        Forbidden
+        detail("the token {caller:?} may not use the namespace {namespace:?}; it may use {permitted}")
+        hint("{ANOTHER_TOKEN}");
+
+    QueueClosed "queue_closed" { caller: String, queue: String, permitted: String }
+        Forbidden
+        detail("the token {caller:?} may not use the queue {queue:?}; it may use {permitted}")
+        hint("{ANOTHER_TOKEN}");
+
+    NeedClosed "need_closed" { caller: String, kind: Phrase, name: String, permitted: String }
+        Forbidden
+        detail("the token {caller:?} may not hold the {kind} {name:?}; it may hold {permitted}")
+        hint("{ANOTHER_TOKEN}");
+
+    TooManyCalls "too_many_calls" { caller: String, calls: String, wait_s: u64 }
+        LineFull
+        detail("the token {caller:?} may make {calls} calls, and has made them")
+        hint("nothing happened; send the same call again after Retry-After; \"calls\" of the token is the bound")
+        retry_after_s(wait_s);
+
+    TooManyInFlight "too_many_in_flight" { caller: String, most: u32 }
+        LineFull
+        detail("the token {caller:?} has {most} calls, streams and waits under way, and may have no more")
+        hint("nothing happened; send the same call again when one of them has ended; \"in_flight\" of the token is the bound")
+        retry_after_s(1);
+
+    CallerUnknown "caller_unknown" { caller: String }
+        Forbidden
+        detail("the server that leads the store knows no token {caller:?}")
+        hint("give all servers of the store the same --tokens file; `tenure token check` reads it");
+}

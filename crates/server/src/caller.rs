@@ -1,0 +1,302 @@
+//! A caller that was admitted, with its grants; and the gate in front of the engine, which every call of it passes.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use tenure_core::access::Grants;
+use tenure_core::names::{JobRef, Namespace};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{GetJob, Reply, Request};
+use tenure_core::sentences::AccessRefusal;
+use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, EngineExt};
+
+use crate::call_bounds::{CallCount, CountedCall};
+
+/// Where the token of a caller is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TokenKept {
+    /// In a list of tokens with all rights.
+    Whole,
+    /// In a file of hashes, with its own grants.
+    Listed,
+    /// Nowhere in this process: the server asks for none, or another server has checked it.
+    Elsewhere,
+}
+
+/// A caller whose token was checked.
+pub struct Caller {
+    pub(crate) grants: Grants,
+    pub(crate) kept: TokenKept,
+    /// SHA-256 of the token; zeros if it is kept elsewhere.
+    pub(crate) sha256: [u8; 32],
+    /// Its calls, also those before its file was read again.
+    calls: Arc<CallCount>,
+}
+
+impl Caller {
+    pub(crate) fn new(grants: Grants, kept: TokenKept, sha256: [u8; 32]) -> Arc<Self> {
+        Arc::new(Caller { grants, kept, sha256, calls: Arc::default() })
+    }
+
+    pub(crate) fn elsewhere(grants: Grants) -> Arc<Self> {
+        Caller::new(grants, TokenKept::Elsewhere, [0; 32])
+    }
+
+    /// The caller of a server that asks for no token: it has all rights.
+    pub fn anyone() -> Arc<Self> {
+        static ANYONE: OnceLock<Arc<Caller>> = OnceLock::new();
+        ANYONE.get_or_init(|| Caller::elsewhere(Grants::all_of_anyone())).clone()
+    }
+
+    /// Counts one more call of it, for as long as it is under way.
+    pub(crate) fn counted(&self) -> Result<CountedCall, AccessRefusal> {
+        self.calls.begin(&self.grants)
+    }
+
+    /// What it may do.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// Whether its token is one of a file with grants.
+    pub fn is_listed(&self) -> bool {
+        self.kept == TokenKept::Listed
+    }
+
+    /// The name of its token, which is no secret.
+    pub fn name(&self) -> &str {
+        self.grants.name()
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Caller({})", self.name())
+    }
+}
+
+/// The engine as one caller may use it. The API, pushed lines, streams of events and pages call the engine through
+/// this alone: a request that the token does not permit never reaches the engine, and a reply leaves without the parts
+/// that the caller may not see.
+pub struct GuardedEngine {
+    inner: Arc<dyn Engine>,
+    caller: Arc<Caller>,
+}
+
+impl GuardedEngine {
+    pub fn new(inner: Arc<dyn Engine>, caller: Arc<Caller>) -> Arc<Self> {
+        Arc::new(GuardedEngine { inner, caller })
+    }
+
+    pub fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+}
+
+impl fmt::Debug for GuardedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GuardedEngine({:?})", self.caller)
+    }
+}
+
+impl AroundEngine for GuardedEngine {
+    fn inner(&self) -> &dyn Engine {
+        self.inner.as_ref()
+    }
+
+    fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+        let grants = self.caller.grants();
+        if let Err(no) = grants.permit(namespace, &request) {
+            return refused(no);
+        }
+        let refused_lease = grants.without_refused_lease(&mut request);
+        let job = match &request {
+            Request::ListParents(list) if grants.closes_queues() => Some(list.job.clone()),
+            _ => None,
+        };
+        if grants.sees_all() && refused_lease.is_none() && job.is_none() {
+            return self.inner.call(namespace, request);
+        }
+        let (inner, caller) = (self.inner.clone(), self.caller.clone());
+        let namespace = namespace.clone();
+        Box::pin(async move {
+            let grants = caller.grants();
+            if let Some(job) = job {
+                open_queue(inner.as_ref(), &namespace, grants, job).await?;
+            }
+            let mut reply = inner.call(&namespace, request).await?;
+            if let (Some(no), Reply::Settle(settled)) = (refused_lease, &mut reply) {
+                settled.lease = Some(Err(no));
+            }
+            grants.conceal(&mut reply);
+            Ok(reply)
+        })
+    }
+}
+
+fn refused(no: Refusal) -> CallFuture {
+    Box::pin(async move { Err(no.into()) })
+}
+
+/// Refuses a job of a queue that the token does not name. A job never changes its queue, so that the answer stays true.
+async fn open_queue(
+    engine: &dyn Engine,
+    namespace: &Namespace,
+    grants: &Grants,
+    job: JobRef,
+) -> Result<(), CallError> {
+    let job = engine.run(namespace, GetJob { job }).await?;
+    Ok(grants.may_use_queue(&job.queue)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    use tenure_core::access::{GivenGrants, Scope};
+    use tenure_core::refusal::Code;
+    use tenure_core::requests::{ListParents, OPERATIONS, Page};
+    use tenure_engine_api::{Fault, Health};
+
+    use super::*;
+    use crate::routes::{self, Asked, Does};
+
+    /// Remembers the operations that reach it, and answers none.
+    #[derive(Default)]
+    struct Recording(Mutex<Vec<&'static str>>);
+
+    impl Engine for Recording {
+        fn call(&self, _: &Namespace, request: Request) -> CallFuture {
+            self.0.lock().unwrap().push(request.spec().name);
+            Box::pin(async { Err(Fault::Broken("it only records".to_owned()).into()) })
+        }
+        fn health(&self) -> Health {
+            Health { degraded: None, store: "none" }
+        }
+        fn undo(&self, _: &Namespace, _: Vec<String>) {}
+        fn drain(&self) {}
+    }
+
+    /// A body that the reader of the operation accepts.
+    fn body(operation: &str) -> &'static str {
+        match operation {
+            "push" | "cancel_jobs" | "retry_jobs" | "delete_jobs" => r#"{"queue":"q"}"#,
+            "lease" => r#"{"queues":["q"]}"#,
+            "extend" => r#"{"leases":["L"]}"#,
+            "settle" => r#"{"settle":[{"lease":"L","outcome":"succeeded"}]}"#,
+            "put_limit" => r#"{"concurrency":1}"#,
+            "pause_limit" | "cool_resource" => r#"{"for":"1s"}"#,
+            "observe_limit" => r#"{"external":1}"#,
+            "sync_resources" | "sync_schedules" => "[]",
+            "add_resources" => r#"{"id":"r"}"#,
+            "put_schedule" => r#"{"every":"1h","job":{"queue":"q"}}"#,
+            "patch_queue" => r#"{"max_waiting":1}"#,
+            "patch_job" => r#"{"priority":1}"#,
+            "patch_limit" => r#"{"concurrency":1}"#,
+            "patch_pool" => r#"{"max_uses":1}"#,
+            "patch_resource" => r#"{"slots":1}"#,
+            "patch_schedule" => r#"{"every":"1h"}"#,
+            "put_queue" | "put_pool" => "{}",
+            _ => "",
+        }
+    }
+
+    /// A request of each operation, by the reader of its route.
+    fn requests() -> Vec<Request> {
+        let names = [Cow::Borrowed("n"), Cow::Borrowed("r")];
+        let owner = [(Cow::Borrowed("owner"), Cow::Borrowed("o"))];
+        let mut requests = Vec::new();
+        for route in routes::all() {
+            let Does::Ask(spec, read) = route.does else { continue };
+            let query = if spec.name == "sync_schedules" { &owner[..] } else { &[] };
+            let asked = Asked { names: &names, query, body: body(spec.name).as_bytes() };
+            let call = read(asked).unwrap_or_else(|no| panic!("{}: {no}", spec.name));
+            assert_eq!(call.request.spec().name, spec.name);
+            requests.push(call.request);
+        }
+        let names: HashSet<&str> = requests.iter().map(|one| one.spec().name).collect();
+        assert_eq!(names.len(), OPERATIONS.len(), "each operation has a request");
+        requests
+    }
+
+    fn caller(scopes: &[Scope], queues: Option<Vec<String>>) -> Arc<Caller> {
+        let given = GivenGrants {
+            name: "a".to_owned(),
+            scopes: scopes.iter().map(ToString::to_string).collect(),
+            namespaces: vec!["web-*".to_owned()],
+            queues,
+            ..GivenGrants::default()
+        };
+        Caller::elsewhere(Grants::read(&given).unwrap())
+    }
+
+    fn reaches(
+        engine: &Arc<Recording>,
+        caller: Arc<Caller>,
+        namespace: &str,
+        one: &Request,
+    ) -> bool {
+        let guarded = GuardedEngine::new(engine.clone(), caller);
+        let namespace = Namespace::parse(namespace).unwrap();
+        let answer = futures_ready(guarded.call(&namespace, one.clone()));
+        let reached = !std::mem::take(&mut *engine.0.lock().unwrap()).is_empty();
+        match answer {
+            Err(CallError::Refused(no)) => {
+                assert_eq!(no.code, Code::Forbidden, "{no}");
+                assert!(!reached, "it was refused and done: {one:?}");
+            }
+            Err(CallError::Fault(_)) => assert!(reached),
+            Ok(reply) => panic!("nothing answers: {reply:?}"),
+        }
+        reached
+    }
+
+    /// The answer of a future that never waits.
+    fn futures_ready(mut call: CallFuture) -> Result<Reply, CallError> {
+        use std::task::{Context, Poll, Waker};
+        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn every_operation_reaches_the_engine_by_its_scope_alone() {
+        let (engine, requests) = (Arc::new(Recording::default()), requests());
+        for one in &requests {
+            let needed = one.spec().scope;
+            for scope in Scope::ALL {
+                let has = *scope == needed || (needed, *scope) == (Scope::View, Scope::Read);
+                for (namespace, is_open) in [("web-1", true), ("web", false), ("default", false)] {
+                    let reached = reaches(&engine, caller(&[*scope], None), namespace, one);
+                    assert_eq!(reached, has && is_open, "{} {scope} {namespace}", one.spec().name);
+                }
+                let others = Scope::ALL.iter().copied();
+                let others: Vec<Scope> = others.filter(|other| other != scope).collect();
+                let reached = reaches(&engine, caller(&others, None), "web-1", one);
+                let lacks = needed == *scope;
+                // `read` contains `view`.
+                let reads = needed == Scope::View;
+                assert_eq!(reached, !lacks || reads, "{} without {scope}", one.spec().name);
+            }
+            assert!(reaches(&engine, Caller::anyone(), "default", one), "{:?}", one.spec());
+            let nobody = Caller::elsewhere(Grants::nothing());
+            assert!(!reaches(&engine, nobody, "default", one), "{:?}", one.spec());
+        }
+    }
+
+    #[test]
+    fn a_token_with_queues_asks_first_in_which_queue_a_job_is() {
+        let engine = Arc::new(Recording::default());
+        let caller = caller(&[Scope::Work], Some(vec!["q".to_owned()]));
+        let guarded = GuardedEngine::new(engine.clone(), caller);
+        let job = tenure_core::decode::job_path("j").unwrap();
+        let page = Page { max: 1, cursor: None };
+        let list = ListParents { job, full: true, page };
+        let answer = futures_ready(guarded.call(&Namespace::parse("web-1").unwrap(), list.into()));
+        assert!(answer.is_err());
+        assert_eq!(*engine.0.lock().unwrap(), ["get_job"]);
+    }
+}
