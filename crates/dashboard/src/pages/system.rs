@@ -51,7 +51,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let found = attention::look(visit, &stats).await?;
     let health = visit.engine.health();
     let events = &stats.events;
-    let called = visit.history.as_ref().map(|history| history.namespaces()).unwrap_or_default();
+    let mut called = visit.history.as_ref().map(|history| history.namespaces()).unwrap_or_default();
+    called.retain(|namespace| visit.engine.caller().grants().may_enter(namespace).is_ok());
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         (attention::panel(visit, &found))

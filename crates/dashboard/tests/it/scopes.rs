@@ -1,9 +1,12 @@
 //! Sessions of tokens with scopes: what their pages show, and the buttons that they have.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use tenure_core::access::{GivenGrants, Grants, Scope};
+use tenure_core::names::{Namespace, QueueName};
 use tenure_core::secret::Secret;
+use tenure_dashboard::{History, Minute};
 use tenure_server::{ListedToken, Tokens, token_hash};
 
 use crate::scene::{NAMES, SECRETS, Scene, filled, paths};
@@ -31,11 +34,27 @@ fn listed(name: &str, scopes: &[&str], namespaces: &[&str]) -> ListedToken {
     ListedToken { grants: Grants::read(&given).unwrap(), sha256 }
 }
 
+/// Counts of calls in three namespaces.
+struct Called;
+
+impl History for Called {
+    fn minutes(&self, _: &Namespace, _: Option<&QueueName>, _: usize) -> Vec<Minute> {
+        Vec::new()
+    }
+    fn namespaces(&self) -> Vec<Namespace> {
+        ["team", "team-2", "web"].map(|name| Namespace::parse(name).unwrap()).to_vec()
+    }
+}
+
 fn served(listed: Vec<ListedToken>) -> Served {
+    locked(listed, None)
+}
+
+fn locked(listed: Vec<ListedToken>, history: Option<Arc<dyn History>>) -> Served {
     let tokens = Tokens::locking("seed");
     tokens.replace(vec![Secret::new(ROOT)]);
     tokens.replace_listed(listed);
-    Served::locked(Store::Memory, tokens, None)
+    Served::locked(Store::Memory, tokens, history)
 }
 
 /// The header with the cookie of a session that this token began.
@@ -201,7 +220,8 @@ fn a_form_without_its_scope_changes_nothing() {
 #[test]
 fn a_session_is_of_the_namespaces_of_its_token_and_ends_with_it() {
     let team = |scope: &str| listed("team", &[scope], &["team", "team-*"]);
-    let served = served(vec![team("view"), listed("other", &["view"], &["*"])]);
+    let served =
+        locked(vec![team("view"), listed("other", &["view"], &["*"])], Some(Arc::new(Called)));
     let got = served.request("POST", "/login", FORM, &format!("token={}", token("team")));
     assert_eq!(got.leads_to(), "/?ns=team", "the main namespace is closed");
     let [own, other] = ["team", "other"].map(|name| session(&served, &token(name)));
@@ -220,6 +240,9 @@ fn a_session_is_of_the_namespaces_of_its_token_and_ends_with_it() {
     let forged = own.replace(".team.", ".other.");
     assert_ne!(forged, own);
     assert_eq!(get(&served, &forged, "/?ns=team").status, 401);
+    let system = get(&served, &own, "/system?ns=team").page();
+    assert!(system.contains("ns=team-2") && !system.contains("ns=web"), "{system}");
+    assert!(get(&served, &other, "/system").page().contains("ns=web"));
     served.tokens.replace_listed(vec![team("push"), listed("other", &["view"], &["*"])]);
     assert_eq!(get(&served, &own, "/?ns=team").status, 403, "the grants are those of now");
     served.tokens.replace_listed(vec![listed("other", &["view"], &["*"])]);
