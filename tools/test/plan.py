@@ -27,9 +27,9 @@ from report import Report
 
 #: How many tests of a program run at once where most of them wait.
 WAITING = 6
-#: These run beside the others, with so many tests at once: more where they wait, fewer where they
-#: compute.
-BESIDE = {"node it": 10, "engine it": 4, "dashboard it": 4}
+#: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
+#: These programs come last, when those in Python have ended.
+FEWER = {"dashboard it": 4, "engine it": 4, "node it": 5}
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
@@ -126,10 +126,9 @@ class Plan:
             return
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
-        first, beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(first), lambda: self.run(beside), self.clients_and_examples])
-        # These miss their moments beside others: leases of a second or two would end.
-        self.at_once([lambda: self.run(alone), self.all_lints])
+        beside, alone = self.divided(programs)
+        self.at_once([lambda: self.run(beside), self.python_and_examples])
+        self.at_once([lambda: self.run_alone(alone), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -143,8 +142,8 @@ class Plan:
             programs = cargo.build(self.report, chosen)
             if programs is None:
                 return
-            for programs_at_once in self.divided(programs):
-                self.run(programs_at_once)
+            beside, alone = self.divided(programs)
+            self.run([*beside, *alone])
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
         if TYPESCRIPT in parts:
@@ -180,24 +179,20 @@ class Plan:
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads, Threads]:
-        """Divide the tests: two parts that run beside each other, and those that run alone."""
+    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads]:
+        """Divide the tests: those that may run beside others, and those that run alone."""
         cargo.find_tests(programs, self.long)
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
-        waiting, computing, beside, alone = [], [], [], []
-        for program in programs:
+        waiting, computing, alone = [], [], []
+        for program in sorted(programs, key=lambda program: program.name in FEWER):
             if program.computes:
                 computing.append((program, os.cpu_count() or 2))
                 continue
-            if program.name in BESIDE:
-                beside.append((program, BESIDE[program.name]))
-                continue
             own, rest = program.split(ALONE.get(program.name, []))
             alone.append((own, 1))
-            waiting.append((rest, WAITING))
-        beside.sort(key=lambda each: list(BESIDE).index(each[0].name))
-        return waiting + computing, beside, alone
+            waiting.append((rest, FEWER.get(program.name, WAITING)))
+        return waiting + computing, alone
 
     def run(self, programs: Threads) -> None:
         """Run programs, one after the other."""
@@ -205,6 +200,12 @@ class Plan:
             env = LONGER.get(program.name, {}) if self.long else {}
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
+
+    def run_alone(self, programs: Threads) -> None:
+        """Run tests that miss their moments beside others: leases of a second or two would end."""
+        self.run(programs)
+        # One of its tests failed in one of ten runs and is not found yet.
+        self.typescript("tests" if self.long else "packed")
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
@@ -218,13 +219,11 @@ class Plan:
         """Check the form and the types of everything in Python."""
         self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
-    def clients_and_examples(self) -> None:
-        """Run the tests of what is in Python or TypeScript."""
+    def python_and_examples(self) -> None:
+        """Run the tests of what is in Python."""
         if "python" not in self.without:
             self.python()
             self.examples()
-        # One of its tests failed in one of ten runs and is not found yet.
-        self.typescript("tests" if self.long else "packed")
 
     def typescript_lints(self) -> None:
         """Check the form and the types of the TypeScript package."""
