@@ -133,8 +133,14 @@ fn is_of_the_store(driver: &Driver, wish: &SnapshotWish, name: &redis::SnapshotN
     if last == Some(name.tip) {
         return true;
     }
-    let entries = driver.bulk.read(number - 1);
-    entries.is_ok_and(|all| all.first().map(JournalEntry::position) == Some(name.tip))
+    has_entry(driver, name.tip).unwrap_or(false)
+}
+
+/// True if the journal has this entry, by number and checksum. False also if a snapshot has replaced it. Blocks.
+pub(crate) fn has_entry(driver: &Driver, entry: Position) -> Result<bool, ReadError> {
+    let Some(before) = entry.number.checked_sub(1) else { return Ok(false) };
+    let entries = driver.bulk.read(before)?;
+    Ok(entries.first().map(JournalEntry::position) == Some(entry))
 }
 
 /// The follower's side: see [`Node::write_snapshot`](crate::Member::write_snapshot).

@@ -1,5 +1,6 @@
 //! Several members of one store in one process, on a real Redis.
 
+mod backups;
 mod bench;
 mod costs;
 mod cut;
