@@ -268,6 +268,8 @@ pub const EVENT_STREAMS_MAX: usize = 1_000;
 pub const BACKUP_STALLS_US_MAX: u64 = 30 * SECOND_US;
 /// So is one that needs longer than this for the whole backup.
 pub const BACKUP_TAKES_US_MAX: u64 = 3_600 * SECOND_US;
+/// A receiver of a backup gives up a server that sends nothing for this time.
+pub const BACKUP_SILENCE_US_MAX: u64 = 60 * SECOND_US;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 

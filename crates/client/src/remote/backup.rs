@@ -1,13 +1,15 @@
 //! Fetches a backup of the whole store from a server, a chunk at a time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Method;
 use hyper::body::Incoming;
+use tenure_core::bounds::BACKUP_SILENCE_US_MAX;
 use tenure_core::requests::Effect;
 use tenure_engine_api::{CallError, Fault};
+use tokio::time::timeout;
 
 use super::servers::{CalledServer, TriedServers};
 use super::wire::{NotBegun, UsedConnection};
@@ -16,6 +18,9 @@ use crate::url::ServerUrl;
 
 /// Where a server sends a backup.
 const PATH: &str = "/v1/backup";
+
+/// How long a server may send nothing: its disk may stall, but one that is gone must not be waited for without end.
+const FRAME_MAX: Duration = Duration::from_micros(BACKUP_SILENCE_US_MAX);
 
 /// A backup that a server sends. Dropping it ends the connection, and the server stops reading for it.
 pub struct BackupStream {
@@ -31,17 +36,23 @@ impl BackupStream {
     /// without long pauses: a server gives up a reader that takes nothing for half a minute.
     ///
     /// # Errors
-    /// The connection broke, or the server ended the backup early: what was received is no backup.
+    /// The connection broke, the server sent nothing for a minute, or it ended the backup early: what was received is no
+    /// backup.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
-        while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|why| {
-                Fault::Unavailable(format!("{}: the backup broke off: {why}", self.place))
+        let broke_off = |place: &str, why: &dyn std::fmt::Display| {
+            Fault::Unavailable(format!("{place}: the backup broke off: {why}"))
+        };
+        loop {
+            let next = timeout(FRAME_MAX, self.body.frame()).await;
+            let next = next.map_err(|_| {
+                broke_off(&self.place, &format_args!("nothing came for {FRAME_MAX:?}"))
             })?;
+            let Some(frame) = next else { return Ok(None) };
+            let frame = frame.map_err(|why| broke_off(&self.place, &why))?;
             if let Ok(bytes) = frame.into_data() {
                 return Ok(Some(bytes));
             }
         }
-        Ok(None)
     }
 }
 
