@@ -62,7 +62,7 @@ pub(crate) fn head() -> Response<Out> {
 }
 
 /// Answers with a backup. It begins before the answer does, so that a refusal has a status. `ends`: the token that began
-/// it was removed.
+/// it was removed, or the server drains.
 pub(crate) async fn answer(
     makes: Arc<dyn MakesBackups>,
     one: &OneBackup,

@@ -253,7 +253,13 @@ impl Service {
                     return Ok(backups::head());
                 }
                 let (tokens, caller) = (self.deps.tokens.clone(), admitted.caller.clone());
-                let ends = async move { drop(tokens.changed(&caller).await) };
+                let traffic = self.traffic.clone();
+                let ends = async move {
+                    tokio::select! {
+                        _ = tokens.changed(&caller) => {}
+                        () = traffic.drained() => {}
+                    }
+                };
                 Ok(backups::answer(makes.clone(), &self.backups, ends).await?)
             }
             Does::Document => hold(answer::json(200, openapi::document()), admitted.held),

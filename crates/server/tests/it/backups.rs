@@ -112,3 +112,32 @@ fn a_backup_that_breaks_off_is_no_whole_answer() {
         assert_eq!(none.code(), Some(Code::RouteNotFound), "{none}");
     });
 }
+
+/// Never ends.
+struct Endless;
+
+impl MakesBackups for Endless {
+    fn begin(&self) -> Result<BackupChunks, Fault> {
+        Ok(Box::new(std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(5));
+            Ok(b"a chunk".to_vec())
+        })))
+    }
+}
+
+#[test]
+fn a_backup_ends_when_the_server_drains() {
+    let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+    let leadership = Leadership::always(engine.clone()).backed_up_by(Arc::new(Endless));
+    let mut server = Wire::of_several(leadership, engine, None, Config::default(), None);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let at = format!("http://{}", server.at);
+    let mut stream = runtime.block_on(remote(&at, None).backup()).unwrap();
+    assert!(runtime.block_on(stream.next()).unwrap().is_some());
+    server.drain();
+    let begun = Instant::now();
+    let broken = runtime.block_on(read(stream));
+    assert!(matches!(broken, Err(Fault::Unavailable(_))), "{broken:?}");
+    let taken = begun.elapsed();
+    assert!(taken < Config::default().drain_max / 2, "the drain waited for it: {taken:?}");
+}
