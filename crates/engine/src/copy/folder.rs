@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde::{Deserialize, Serialize};
+use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -127,8 +128,8 @@ impl CopyFolder {
     pub fn backup(&self) -> Result<BackupWriter, CopyError> {
         self.source_mark()?;
         let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
-        // Nobody grants leases from here on, except those that are in the rows.
-        BackupWriter::new(rows, SystemClock.now(), Span::ZERO)
+        // A server may open the folder once this is dropped, and grant any ttl: nobody knows its leases here.
+        BackupWriter::new(rows, SystemClock.now(), Span::from_us(TTL_US_DEFAULT))
     }
 
     fn open(path: PathBuf) -> Result<Self, OpenError> {
