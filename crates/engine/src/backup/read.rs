@@ -141,7 +141,11 @@ fn first_line(from: &mut impl Read) -> Result<u64, BackupError> {
     {}
     let text = std::str::from_utf8(&line).map_err(|_| BackupError::Foreign)?;
     let format = text.strip_prefix(FIRST_WORDS).and_then(|rest| rest.strip_suffix('\n'));
-    match format.and_then(|format| format.parse::<u32>().ok()) {
+    // Only as a writer prints it: `+1`, `01` and 0 are none.
+    let number = |text: &str| {
+        text.parse::<u32>().ok().filter(|format| *format > 0 && format.to_string() == text)
+    };
+    match format.and_then(number) {
         Some(format) if format > BACKUP_FORMAT => Err(BackupError::Newer),
         Some(_) => Ok(line.len() as u64),
         None if is_cut(text) => Err(BackupError::Cut { at: line.len() as u64 }),

@@ -193,6 +193,17 @@ fn a_damaged_cut_foreign_or_newer_file_is_refused() {
         damaged[at] ^= 1 << (at % 8);
         assert!(check(&*damaged).is_err(), "byte {at}");
     }
+    // The first line has no checksum.
+    for (at, bit) in (0..b"tenure backup 1\n".len()).flat_map(|at| (0..8).map(move |bit| (at, bit)))
+    {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << bit;
+        assert!(check(&*damaged).is_err(), "bit {bit} of byte {at}");
+    }
+    for first in ["0", "+1", "01", "", "1 ", "-1"] {
+        let other = [format!("tenure backup {first}\n").as_bytes(), &whole[16..]].concat();
+        assert!(matches!(check(&*other), Err(BackupError::Foreign)), "{first:?}");
+    }
     let longer = [&whole[..], b"x"].concat();
     assert!(matches!(check(&*longer), Err(BackupError::Damaged { .. })));
     let newer = [b"tenure backup 2", &whole[15..]].concat();
