@@ -76,6 +76,7 @@ pub fn no_backup(file: &str, why: &BackupError) -> Failure {
         BackupError::Unread(why) => Failure::file(format!("'{file}'"), why),
         BackupError::Foreign
         | BackupError::Newer
+        | BackupError::Irregular
         | BackupError::Damaged { .. }
         | BackupError::Cut { .. } => {
             Failure::new(NO, format!("'{file}' is refused: {why}")).hint(why.hint())
@@ -163,7 +164,23 @@ async fn save(
     }
     // Why the bytes ended, before what they lack.
     sent?;
-    checked.map_err(|why| Failure::new(BUG, format!("the backup that arrived is refused: {why}")))
+    checked.map_err(|why| refused_arriving(&why))
+}
+
+/// The failure of a backup that arrived to its end, and is none.
+fn refused_arriving(why: &BackupError) -> Failure {
+    let said = format!("the backup that arrived is refused: {why}");
+    match why {
+        // Another release, or another program, has sent it.
+        BackupError::Newer => Failure::new(NO, said).hint(why.hint()),
+        BackupError::Foreign => {
+            Failure::new(NO, said).hint("see that --url names a server of Tenure")
+        }
+        BackupError::Irregular
+        | BackupError::Damaged { .. }
+        | BackupError::Cut { .. }
+        | BackupError::Unread(_) => Failure::new(BUG, said),
+    }
 }
 
 /// Where a backup comes from.
@@ -199,7 +216,10 @@ impl BackupFrom {
     async fn send(self, to: mpsc::Sender<Bytes>) -> Result<(), Failure> {
         match self {
             BackupFrom::Server(mut stream) => {
-                while let Some(chunk) = stream.next().await? {
+                let broke_off = |why| {
+                    Failure::from(why).hint("the log of the server says why; repeat the command")
+                };
+                while let Some(chunk) = stream.next().await.map_err(broke_off)? {
                     if to.send(chunk).await.is_err() {
                         break;
                     }
@@ -254,5 +274,21 @@ impl<W> Arriving<W> {
         let kind = why.kind();
         self.failed = Some(why);
         kind.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_of_another_release_that_arrives_is_no_bug() {
+        for (sent, code) in
+            [(&b"tenure backup 2\n"[..], NO), (b"<html>", NO), (b"tenure backup 1\n", BUG)]
+        {
+            let failure = refused_arriving(&backup::check(sent).unwrap_err());
+            assert_eq!(failure.code, code, "{failure:?}");
+            assert_eq!(failure.hint.is_some(), code == NO, "{failure:?}");
+        }
     }
 }

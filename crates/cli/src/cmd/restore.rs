@@ -2,7 +2,7 @@
 //!
 //! The protocol is [`tenure_engine::backup`]'s; this opens the target as `tenure copy` does, and shows the progress.
 
-use tenure_engine::backup::{self, NotRestored, RestorePlan, RestoreReport};
+use tenure_engine::backup::{self, CheckedFile, NotRestored, RestorePlan, RestoreReport};
 use tenure_engine_api::SystemClock;
 
 use crate::args::backup::RestoreArgs;
@@ -23,12 +23,11 @@ fn run_blocking(out: Output, args: &RestoreArgs) -> Result<(), Failure> {
     let to = NamedStore::parse(&args.to, Side::To)?;
     let from = args.file.display().to_string();
     // First of all: a file that is no whole backup is no reason to make a target.
-    let checked = backup::check_file(&args.file).map_err(|why| no_backup(&from, &why))?;
+    let checked = CheckedFile::open(&args.file).map_err(|why| no_backup(&from, &why))?;
     let target = to.open(true)?;
     let plan = RestorePlan { from: from.clone(), to: to.shown.clone(), waits: !args.no_wait };
     let mut show = CopyShow::new(&from);
-    let file = (&*args.file, checked);
-    let done = backup::restore(file, target.target(), &plan, &SystemClock, &mut show);
+    let done = backup::restore(checked, target.target(), &plan, &SystemClock, &mut show);
     show.end();
     if done.is_err() && show.paused {
         crate::output::hint(&format!(

@@ -64,6 +64,9 @@ pub enum BackupError {
         /// The bytes that are there.
         at: u64,
     },
+    /// It is a pipe, a folder or a device.
+    #[error("it is no regular file")]
+    Irregular,
     /// It cannot be read.
     #[error("it cannot be read: {0}")]
     Unread(#[from] std::io::Error),
@@ -79,6 +82,9 @@ impl BackupError {
             }
             BackupError::Damaged { .. } | BackupError::Cut { .. } => {
                 "use another backup, or an earlier copy of this one"
+            }
+            BackupError::Irregular => {
+                "name a file on a disk: a restore reads it twice, first to check it, then to restore it"
             }
             BackupError::Unread(_) => "see that the file can be read, then repeat the command",
         }

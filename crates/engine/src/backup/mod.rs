@@ -11,5 +11,5 @@ mod write;
 
 pub use file::{BACKUP_FORMAT, BackupError, BackupHead};
 pub use read::{BackupReader, CheckedBackup, check, check_file};
-pub use restore::{NotRestored, RestorePlan, RestoreReport, restore};
+pub use restore::{CheckedFile, NotRestored, RestorePlan, RestoreReport, restore};
 pub use write::BackupWriter;

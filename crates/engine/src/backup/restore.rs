@@ -9,7 +9,7 @@
 //! A restore that breaks off leaves the mark. The same call begins again at 1, and `thaw_target` gives it up.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Seek};
 use std::path::Path;
 
 use serde::Serialize;
@@ -17,7 +17,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine_api::Clock;
 
 use super::file::{BackupError, BackupHead};
-use super::read::{BackupReader, CheckedBackup, READ_BYTES};
+use super::read::{BackupReader, CheckedBackup, READ_BYTES, check};
 use crate::copy::{CopyCounts, CopyError, CopyNews, CopyWatch, Found, Frozen, Target};
 
 /// By how much the clock of a restore may be behind that of the store at the backup: clocks of machines differ by less.
@@ -57,17 +57,46 @@ pub enum NotRestored {
     Target(#[from] CopyError),
 }
 
+/// A file that was read to its end, and is a whole backup: a restore reads the same file again, whatever has its name by
+/// then.
+#[derive(Debug)]
+pub struct CheckedFile {
+    file: File,
+    checked: CheckedBackup,
+}
+
+impl CheckedFile {
+    /// Reads a file to its end. Blocks.
+    ///
+    /// # Errors
+    /// It is not a whole backup, this release does not read it, it cannot be read, or it is no regular file: a pipe
+    /// cannot be read twice.
+    pub fn open(path: &Path) -> Result<CheckedFile, BackupError> {
+        // Asked first: a pipe is opened only once another process writes to it.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(BackupError::Irregular);
+        }
+        let mut file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(BackupError::Irregular);
+        }
+        let checked = check(BufReader::with_capacity(READ_BYTES, &mut file))?;
+        Ok(CheckedFile { file, checked })
+    }
+}
+
 /// Restores a backup that was checked, or begins a restore again that broke off. Blocks. `clock`: that of this machine.
 ///
 /// # Errors
-/// The target refuses it or cannot be used, the file is another one by now, or the watcher stopped it.
+/// The target refuses it or cannot be used, the file was changed meanwhile, or the watcher stopped it.
 pub fn restore(
-    (file, checked): (&Path, CheckedBackup),
+    from: CheckedFile,
     target: &dyn Target,
     plan: &RestorePlan,
     clock: &dyn Clock,
     watch: &mut dyn CopyWatch,
 ) -> Result<RestoreReport, NotRestored> {
+    let CheckedFile { mut file, checked } = from;
     let (began, head) = (clock.now(), checked.head);
     if head.made_at.since(began) > CLOCK_BEHIND_MAX {
         return Err(clock_is_behind(&head, began).into());
@@ -76,10 +105,10 @@ pub fn restore(
     if !target.claim(&head.backup)? {
         return Err(already(plan).into());
     }
-    let from = File::open(file).map_err(BackupError::Unread)?;
-    let rows = BackupReader::open(BufReader::with_capacity(READ_BYTES, from))?;
+    file.rewind().map_err(BackupError::Unread)?;
+    let rows = BackupReader::open(BufReader::with_capacity(READ_BYTES, file))?;
     if *rows.head() != head {
-        let why = "it is another file than the one that was checked".to_owned();
+        let why = "it was changed after it was checked".to_owned();
         return Err(BackupError::Damaged { at: 0, why }.into());
     }
     let filled = target.fill(&head.backup, Frozen::of_backup(rows, head.jobs, began), watch)?;

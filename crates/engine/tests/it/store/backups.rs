@@ -10,8 +10,8 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::backup::{
-    BackupError, BackupWriter, CheckedBackup, NotRestored, RestorePlan, RestoreReport, check,
-    check_file, restore,
+    BackupError, BackupWriter, CheckedBackup, CheckedFile, NotRestored, RestorePlan, RestoreReport,
+    check, check_file, restore,
 };
 use tenure_engine::copy::{CopyError, CopyNews, CopyWatch, thaw_target};
 use tenure_engine::{CopyFolder, Embedded, OpenError, Options};
@@ -68,8 +68,8 @@ pub fn restored(
     let mut watching = Watching { clock: clock.clone(), waited: Vec::new(), way };
     let (from, to) = ("backup".to_owned(), "target".to_owned());
     let plan = RestorePlan { from, to, waits: way == Way::Waits };
-    let checked = check_file(file).unwrap();
-    let done = restore((file, checked), &target, &plan, &**clock, &mut watching);
+    let checked = CheckedFile::open(file).unwrap();
+    let done = restore(checked, &target, &plan, &**clock, &mut watching);
     (done, watching.waited)
 }
 
@@ -267,4 +267,23 @@ fn a_folder_without_a_server_is_backed_up_too() {
     assert_eq!(head.largest_ttl, Span::from_s(30));
     drop(folder);
     here.reopen();
+}
+
+#[test]
+fn a_restore_reads_the_file_that_was_checked_and_no_pipe() {
+    let here = Here::new();
+    block(push(&here.engine, vec![job("a")]));
+    let file = saved(&here.engine, &here.dir.join("backup"));
+    let checked = CheckedFile::open(&file).unwrap();
+    // Another file gets its name meanwhile.
+    fs::rename(&file, here.dir.join("older")).unwrap();
+    fs::write(&file, "no backup").unwrap();
+    let target = CopyFolder::target(&here.dir.join("new")).unwrap();
+    let mut watching = Watching { clock: here.clock.clone(), waited: Vec::new(), way: Way::Waits };
+    let plan = RestorePlan { from: "backup".to_owned(), to: "target".to_owned(), waits: true };
+    let done = restore(checked, &target, &plan, &*here.clock, &mut watching).unwrap();
+    assert_eq!(done.head.jobs, 1);
+    for other in [&*here.dir.join("new"), Path::new("/dev/null")] {
+        assert!(matches!(CheckedFile::open(other), Err(BackupError::Irregular)), "{other:?}");
+    }
 }
