@@ -23,7 +23,8 @@ from tenure.durations import read_moment
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "http.md"
 LANGUAGES = {"js": "worker.mjs", "python": "worker.py"}
-TTL_S = 2
+#: A restart of the server must be over before 0.8 of it, when the worker stops its runs.
+TTL_S = 4
 
 
 def node() -> str:
