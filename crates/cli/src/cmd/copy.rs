@@ -7,7 +7,7 @@ pub mod show;
 pub mod stores;
 
 use serde::Serialize;
-use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport};
+use tenure_engine::copy::{self, CopyCounts, CopyError, CopyPlan, CopyReport};
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO};
@@ -73,19 +73,26 @@ fn in_words(report: &CopyReport) -> String {
         return format!("{} was copied to {} already\n", printable(from), printable(to));
     }
     format!(
-        "{} is copied to {}: {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, \
-         {} pools with {} resources, in {} namespaces; {} leases ended as released.\n",
+        "{} is copied to {}: {}, in {} namespaces; {} leases ended as released.\n",
         printable(from),
         printable(to),
+        things(moved),
+        namespaces.len(),
+        moved.released
+    )
+}
+
+/// The things that a copy or a restore moved, in words.
+pub fn things(moved: &CopyCounts) -> String {
+    format!(
+        "{} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, {} pools with {} resources",
         moved.unfinished,
         moved.finished,
         moved.schedules,
         moved.queues,
         moved.limits,
         moved.pools,
-        moved.resources,
-        namespaces.len(),
-        moved.released
+        moved.resources
     )
 }
 

@@ -46,18 +46,11 @@ fn run_blocking(out: Output, args: &RestoreArgs) -> Result<(), Failure> {
 fn in_words(report: &RestoreReport) -> String {
     let RestoreReport { head, from, to, moved } = report;
     format!(
-        "{} of {} is restored to {}: {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, {} pools \
-         with {} resources; {} leases ended as released.\n",
+        "{} of {} is restored to {}: {}; {} leases ended as released.\n",
         printable(from),
         head.made_at,
         printable(to),
-        moved.unfinished,
-        moved.finished,
-        moved.schedules,
-        moved.queues,
-        moved.limits,
-        moved.pools,
-        moved.resources,
+        copy::things(moved),
         moved.released
     )
 }
