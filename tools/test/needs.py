@@ -182,7 +182,10 @@ def _link(name: str, wanted: str) -> None:
 def _venv(wanted: str) -> bool:
     venv = _folder(wanted)
     pip = [str(venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
-    return _run(sys.executable, "-m", "venv", str(venv)) and _run(*pip, wanted)
+    uv = ["uv", "pip", "install", "--quiet", "--python", str(venv / "bin/python")]
+    if not _run(sys.executable, "-m", "venv", str(venv)):
+        return False
+    return (_any_program("uv") and _run(*uv, wanted)) or _run(*pip, wanted)
 
 
 def _axe_core() -> bool:
