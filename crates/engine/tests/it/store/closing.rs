@@ -1,7 +1,9 @@
 //! A close ends, whatever is on its way at that moment.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -9,9 +11,10 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_engine::Embedded;
-use tenure_engine_api::Engine;
+use tenure_engine_api::{CallError, Engine};
 use tenure_journal::Appended;
 use tenure_journal::memory::{Fate, MemoryJournal};
+use tokio::task::JoinHandle;
 
 use crate::store::calls::*;
 use crate::store::journal::owner;
@@ -21,6 +24,25 @@ fn large(id: &str) -> Request {
     let jobs = (0..4)
         .map(|n| NewJob { payload: text(&"x".repeat(300 << 10)), ..job(&format!("{id}-{n}")) });
     Push { jobs: jobs.collect(), answer: PushAnswer::Ids }.into()
+}
+
+type Call = JoinHandle<Result<Reply, CallError>>;
+
+/// Begins large pushes: two appends are on their way, and `more` calls wait in the inbox behind them.
+async fn loaded(engine: &Embedded, journal: &MemoryJournal, more: usize) -> Vec<Call> {
+    engine.settled().await;
+    journal.hold();
+    let begun = journal.begun().len();
+    let mut calls = Vec::new();
+    for n in 0..2 + more {
+        // Its first poll puts the call into the inbox.
+        let mut call = Box::pin(engine.call(&Namespace::main(), large(&n.to_string())));
+        let first = poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+        assert!(first.is_pending());
+        calls.push(tokio::spawn(call));
+        assert!(n >= 2 || journal.wait_for_begun(begun + n + 1, PATIENCE));
+    }
+    calls
 }
 
 /// Closes an engine on a thread; the channel hears of its end.
@@ -40,17 +62,8 @@ fn a_close_hands_on_every_batch_that_is_left() {
     let here = owner(&journal);
     let engine = Arc::new(here.engine);
     block(async {
-        engine.settled().await;
-        journal.hold();
+        let calls = loaded(&engine, &journal, 3).await;
         let begun = journal.begun().len();
-        let push = |id: &str| tokio::spawn(engine.call(&Namespace::main(), large(id)));
-        // Two appends are on their way, and two batches wait behind them.
-        let mut calls = vec![push("a")];
-        assert!(journal.wait_for_begun(begun + 1, PATIENCE));
-        calls.push(push("b"));
-        assert!(journal.wait_for_begun(begun + 2, PATIENCE));
-        calls.extend([push("c"), push("d"), push("e")]);
-        tokio::time::sleep(Duration::from_millis(50)).await;
         let ended = closes(&engine);
         // The close has begun once a call is refused. One that came before waits for its append.
         let soon = Duration::from_millis(5);
@@ -58,7 +71,7 @@ fn a_close_hands_on_every_batch_that_is_left() {
             || tokio::time::timeout(soon, engine.call(&Namespace::main(), ask(1, 0).into()));
         while !matches!(refused().await, Ok(Err(_))) {}
         journal.release_one();
-        assert!(journal.wait_for_begun(begun + 3, PATIENCE));
+        assert!(journal.wait_for_begun(begun + 1, PATIENCE));
         journal.release();
         let done = tokio::task::spawn_blocking(move || ended.recv_timeout(PATIENCE));
         assert!(done.await.unwrap().is_ok(), "the close waits for ever");
@@ -73,17 +86,7 @@ fn batches_that_wait_for_room_are_all_handed_on_when_there_is_some() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
     block(async {
-        here.engine.settled().await;
-        journal.hold();
-        let begun = journal.begun().len();
-        let push = |id: &str| tokio::spawn(here.engine.call(&Namespace::main(), large(id)));
-        let mut calls = vec![push("a")];
-        assert!(journal.wait_for_begun(begun + 1, PATIENCE));
-        calls.push(push("b"));
-        assert!(journal.wait_for_begun(begun + 2, PATIENCE));
-        calls.extend((0..8).map(|n| push(&format!("c{n}"))));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        journal.fates(|_| Fate::Arrives);
+        let calls = loaded(&here.engine, &journal, 12).await;
         let began = Instant::now();
         journal.release();
         for call in calls {

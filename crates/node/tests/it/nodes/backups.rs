@@ -41,6 +41,19 @@ fn with_reader(bench: &Bench) -> (Arc<Node>, Arc<Node>) {
     (first, second)
 }
 
+/// Does something while the store has a leader that no other server hears of.
+fn led<T: Send>(bench: &Bench, act: impl FnOnce() -> T + Send) -> T {
+    scope(|scope| {
+        let acts = scope.spawn(act);
+        while !acts.is_finished() {
+            let now = bench.redis_time().to_string();
+            bench.redis.must(&["HSET", "{shop}:own", "beat", &now]);
+            sleep(Duration::from_millis(2));
+        }
+        acts.join().unwrap()
+    })
+}
+
 #[test]
 fn both_servers_of_a_busy_store_have_all_that_was_answered() {
     if !wanted() {
@@ -76,20 +89,12 @@ fn a_follower_sends_no_entries_that_the_store_has_lost() {
     bench.network.is_silent.store(true, Ordering::Relaxed);
     first.crash();
     // What a replica that lacked the last entries shows once it is the primary.
-    let own = |field: &str, value: &str| bench.redis.must(&["HSET", "{shop}:own", field, value]);
     let ahead = bench.end();
-    own("number", "3");
+    bench.redis.must(&["HSET", "{shop}:own", "number", "3"]);
     for number in 4..=ahead {
         bench.redis.must(&["XDEL", "{shop}:log", &format!("{number}-0")]);
     }
-    let jobs = scope(|scope| {
-        let backs_up = scope.spawn(|| backed_up(&second).unwrap().jobs);
-        while !backs_up.is_finished() {
-            own("beat", &bench.redis_time().to_string());
-            sleep(Duration::from_millis(2));
-        }
-        backs_up.join().unwrap()
-    });
+    let jobs = led(&bench, || backed_up(&second).unwrap().jobs);
     assert!(jobs <= 3, "{jobs} jobs of 3 entries");
 }
 
@@ -105,15 +110,7 @@ fn rows_with_another_entry_of_the_same_number_are_not_sent() {
     // The last entry is another one, and the others are gone: the follower has nothing to begin anew with.
     bench.redis.must(&["XTRIM", "{shop}:log", "MAXLEN", "0"]);
     bench.redis.must(&["HSET", "{shop}:own", "checksum", "another1"]);
-    scope(|scope| {
-        let backs_up = scope.spawn(|| refused(&second, "no rows with entry"));
-        while !backs_up.is_finished() {
-            let now = bench.redis_time().to_string();
-            bench.redis.must(&["HSET", "{shop}:own", "beat", &now]);
-            sleep(Duration::from_millis(2));
-        }
-        backs_up.join().unwrap();
-    });
+    led(&bench, || refused(&second, "no rows with entry"));
 }
 
 #[test]
