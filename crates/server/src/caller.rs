@@ -53,7 +53,7 @@ impl Caller {
         self.calls.begin(&self.grants)
     }
 
-    /// What it may do.
+    /// The rights of its token.
     pub fn grants(&self) -> &Grants {
         &self.grants
     }

@@ -167,7 +167,7 @@ async fn save(
     checked.map_err(|why| refused_arriving(&why))
 }
 
-/// The failure of a backup that arrived to its end, and is none.
+/// The failure of a transfer whose bytes are no valid backup.
 fn refused_arriving(why: &BackupError) -> Failure {
     let said = format!("the backup that arrived is refused: {why}");
     match why {

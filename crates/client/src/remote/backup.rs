@@ -19,7 +19,7 @@ use crate::url::ServerUrl;
 /// Where a server sends a backup.
 const PATH: &str = "/v1/backup";
 
-/// How long a server may send nothing: its disk may stall, but one that is gone must not be waited for without end.
+/// The longest silence of a server. Its disk may stall; a server that is gone must not block the client.
 const FRAME_MAX: Duration = Duration::from_micros(BACKUP_SILENCE_US_MAX);
 
 /// A backup that a server sends. Dropping it ends the connection, and the server stops reading for it.

@@ -240,7 +240,7 @@ pub struct GivenGrants {
     pub in_flight: Option<u32>,
 }
 
-/// What the holder of a token may do.
+/// The rights of one token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grants {
     pub(super) name: Arc<str>,

@@ -31,7 +31,7 @@ macro_rules! scopes {
                 match self { $(Scope::$scope => $name),* }
             }
 
-            /// What it permits, in a sentence.
+            /// A sentence that names the operations it permits.
             pub const fn about(self) -> &'static str {
                 match self { $(Scope::$scope => $about),* }
             }

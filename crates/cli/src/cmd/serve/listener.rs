@@ -11,9 +11,9 @@ use crate::exit::{DENIED, Failure, UNAVAILABLE};
 /// The tokens of a server that is to listen.
 #[derive(Clone, Copy)]
 pub struct ListenTokens<'t> {
-    /// Those of which the server knows the length.
+    /// Tokens with all rights. The server knows them, and so their length.
     pub whole: &'t [Secret],
-    /// There are tokens of which it has the hash alone. `tenure token new` makes them long enough.
+    /// True if the server also has hashes of tokens, whose length it cannot check. `tenure token new` makes long ones.
     pub has_listed: bool,
 }
 
