@@ -47,7 +47,7 @@ def test_a_blocked_interpreter_loses_its_lease_and_settles_nothing(
     memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "1")
     job = m.push("work", {"seconds": 4}, kind="hold_gil")
     (first,) = until(lambda: memory_workers.notes("begin"))
-    memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "1")
+    memory_workers.start("--kind", kind, "--concurrency", "1")
     # No heartbeat could be sent, so the server gives the job to the second worker.
     fence = job.wait(20).get()
     assert fence != int(first[3])
@@ -87,7 +87,8 @@ def test_a_stopped_worker_and_its_process_do_nothing_after_their_loss(
     first.send_signal(signal.SIGSTOP)
     os.kill(child, signal.SIGSTOP)
     try:
-        memory_workers.start("--kind", "processes", "--ttl", "1s", "--concurrency", "1")
+        # Its leases are long: only the first one is to lose the job, however busy the machine is.
+        memory_workers.start("--kind", "processes", "--concurrency", "1")
         until(lambda: len(memory_workers.notes("begin")) == 2, 20)
         until(lambda: time.monotonic() > stopped_at + 2)
     finally:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -52,7 +53,8 @@ def tenure_says(client: Tenure, *arguments: str) -> str:
 def running(
     request: pytest.FixtureRequest, memory_server: Server, folder: Path
 ) -> Iterator[Running]:
-    namespace = f"running-{request.param}"
+    # Another file has this fixture, too: its workers are listed for a minute after their end.
+    namespace = f"running-{request.param}-{uuid.uuid4().hex[:8]}"
     workers = Workers(memory_server.url, namespace, folder)
     process = workers.start("--kind", request.param, "--concurrency", "2")
     try:
