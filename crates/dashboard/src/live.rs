@@ -143,19 +143,26 @@ async fn tell(
     sender.send(Bytes::from_static(b"retry: 2000\n\n")).await?;
     let mut last = Instant::now();
     loop {
-        match timeout(LOOK, news.changed()).await {
-            Ok(Ok(())) => {
-                sleep_until(last + tabs.pause()).await;
-                last = Instant::now();
-                news.mark_unchanged();
-                sender.send(Bytes::from_static(b"event: changed\ndata:\n\n")).await?;
-            }
+        let changed = match timeout(LOOK, news.changed()).await {
+            Ok(Ok(())) => true,
             // The watcher is gone: the tab reconnects.
             Ok(Err(_)) => return Ok(()),
-            Err(_) => sender.send(Bytes::from_static(b":\n\n")).await?,
+            Err(_) => false,
+        };
+        // The pause may be long, and a tab whose session ends must not wait for its end.
+        let next = last + tabs.pause();
+        while changed && Instant::now() < next && !ends() {
+            sleep_until(next.min(Instant::now() + LOOK)).await;
         }
         if ends() {
             return Ok(());
+        }
+        if changed {
+            last = Instant::now();
+            news.mark_unchanged();
+            sender.send(Bytes::from_static(b"event: changed\ndata:\n\n")).await?;
+        } else {
+            sender.send(Bytes::from_static(b":\n\n")).await?;
         }
     }
 }

@@ -3,9 +3,10 @@
 //! Only a bounded part of a body is ever in memory. The rest of a body that is refused early is
 //! read and dropped for a moment, so that the sender can see the answer.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -68,13 +69,17 @@ fn cut(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-#[derive(Debug)]
 pub(crate) struct Reading {
     body: Incoming,
     /// The sender waits for `100 Continue`.
     expects: bool,
     ended: bool,
+    /// Why the sender may send no more, once that is so.
+    stops: Option<Stops>,
 }
+
+type Stops = Pin<Box<dyn Future<Output = Refusal> + Send + Sync>>;
+type Frame = Result<hyper::body::Frame<Bytes>, hyper::Error>;
 
 /// One step of a read.
 #[derive(Debug)]
@@ -117,7 +122,23 @@ pub(crate) fn unsupported(takes_lines: bool) -> Refusal {
 impl Reading {
     pub(crate) fn new(body: Incoming, headers: &HeaderMap) -> Self {
         let ended = body.is_end_stream();
-        Reading { body, expects: headers.contains_key(EXPECT), ended }
+        Reading { body, expects: headers.contains_key(EXPECT), ended, stops: None }
+    }
+
+    /// Refuses the rest of the body, however long it is, once `stops` ends.
+    pub(crate) fn stop_by(&mut self, stops: impl Future<Output = Refusal> + Send + Sync + 'static) {
+        self.stops = Some(Box::pin(stops));
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        if let Some(stops) = &mut self.stops
+            && let Poll::Ready(no) = stops.as_mut().poll(cx)
+        {
+            self.stops = None;
+            self.ended = true;
+            return Poll::Ready(Err(BodyError::Refused(no)));
+        }
+        Pin::new(&mut self.body).poll_frame(cx).map(Ok)
     }
 
     /// Whether there is no body at all.
@@ -136,12 +157,11 @@ impl Reading {
             if self.ended {
                 return Ok(Piece::End);
             }
-            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
-            match timeout_at(until, frame).await {
-                Err(_) => return Err(too_slow()),
-                Ok(None) => self.ended = true,
-                Ok(Some(Err(_))) => return Err(BodyError::Gone),
-                Ok(Some(Ok(frame))) => {
+            let frame = poll_fn(|cx| self.poll_frame(cx));
+            match timeout_at(until, frame).await.map_err(|_| too_slow())?? {
+                None => self.ended = true,
+                Some(Err(_)) => return Err(BodyError::Gone),
+                Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Piece::Data(data));
                     }
@@ -155,16 +175,16 @@ impl Reading {
         if self.ended {
             return Some(Ok(Piece::End));
         }
-        let frame = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.body).poll_frame(cx))).await;
-        match frame {
+        match poll_fn(|cx| Poll::Ready(self.poll_frame(cx))).await {
             Poll::Pending => None,
-            Poll::Ready(None) => {
+            Poll::Ready(Err(no)) => Some(Err(no)),
+            Poll::Ready(Ok(None)) => {
                 self.ended = true;
                 Some(Ok(Piece::End))
             }
-            Poll::Ready(Some(Err(_))) => Some(Err(BodyError::Gone)),
+            Poll::Ready(Ok(Some(Err(_)))) => Some(Err(BodyError::Gone)),
             // Nobody reads trailers.
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Ok(Some(Ok(frame)))) => {
                 Some(Ok(Piece::Data(frame.into_data().unwrap_or_default())))
             }
         }
@@ -226,5 +246,11 @@ impl Reading {
         }
         let until = Instant::now() + span;
         tokio::spawn(async move { while let Ok(Piece::Data(_)) = self.next(until).await {} });
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reading(ended: {})", self.ended)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tenure_core::access::Grants;
 use tenure_core::names::{JobRef, Namespace};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{GetJob, Reply, Request};
+use tenure_core::requests::{GetJob, Reply, Request, Settle};
 use tenure_core::sentences::AccessRefusal;
 use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, EngineExt};
 
@@ -109,18 +109,29 @@ impl AroundEngine for GuardedEngine {
         if let Err(no) = grants.permit(namespace, &request) {
             return refused(no);
         }
-        let refused_lease = grants.without_refused_lease(&mut request);
+        let mut refused_lease = grants.without_refused_lease(&mut request);
+        let mut counted = None;
+        if let Request::Settle(Settle { lease: lease @ Some(_), .. }) = &mut request {
+            // Settles are not counted; the lease call in one is a call like any other.
+            match self.caller.counted() {
+                Ok(call) => counted = Some(call),
+                Err(no) => {
+                    *lease = None;
+                    refused_lease = Some(Refusal::from(no).below("/lease"));
+                }
+            }
+        }
         let job = match &request {
             Request::ListParents(list) if grants.closes_queues() => Some(list.job.clone()),
             _ => None,
         };
-        if grants.sees_all() && refused_lease.is_none() && job.is_none() {
+        if grants.sees_all() && refused_lease.is_none() && counted.is_none() && job.is_none() {
             return self.inner.call(namespace, request);
         }
         let (inner, caller) = (self.inner.clone(), self.caller.clone());
         let namespace = namespace.clone();
         Box::pin(async move {
-            let grants = caller.grants();
+            let (grants, _counted) = (caller.grants(), counted);
             if let Some(job) = job {
                 open_queue(inner.as_ref(), &namespace, grants, job).await?;
             }

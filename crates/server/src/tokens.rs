@@ -26,6 +26,8 @@ pub const TOKENS_MAX: usize = 8;
 pub const LISTED_TOKENS_MAX: usize = 1_000;
 /// Tokens that Tenure makes begin with this; the name and another `_` follow. Scanners for leaked secrets look for it.
 pub const TOKEN_PREFIX: &str = "tnr_";
+/// A token with fewer bytes does not sign the sessions of others: too short to withstand guesses without end.
+const SIGNING_BYTES_MIN: usize = 32;
 /// How often a stream or a wait looks if its token has expired: a clock may step.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -173,8 +175,11 @@ impl Tokens {
         let listed = valid.listed.iter().filter(|caller| caller.name() == name);
         let listed = listed.filter(|caller| !self.is_over(caller)).map(|caller| {
             // The hash alone must not sign: a reader of the file could make sessions. A token with all rights is
-            // the same at every server and after a restart.
-            let seed = valid.whole.first().map_or(&shared.seed, |(_, token)| token);
+            // the same at every server and after a restart; but a short one could be found by the holder of a
+            // listed token, who knows all else of what signs the own session.
+            let whole = valid.whole.first().map(|(_, token)| token);
+            let long = whole.filter(|token| token.reveal().len() >= SIGNING_BYTES_MIN);
+            let seed = long.unwrap_or(&shared.seed);
             let hash: String = caller.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
             (caller.clone(), Secret::new(format!("{hash} {}", seed.reveal())))
         });

@@ -60,6 +60,8 @@ contents! {
         json(&mut result.result);
         text(&mut result.error);
         json(&mut result.progress);
+        // It is a hash of the progress, by which a guess could be checked.
+        result.progress_id = None;
     };
     ResourceView resource;
     ScheduleView |schedule| json(&mut schedule.settings.job.payload);
@@ -116,7 +118,11 @@ impl Concealed for Settled {
 }
 
 impl Concealed for Leased {
+    /// A repeat of a call answers its leases again: of a token with other queues they are not this one's.
     fn conceal(&mut self, grants: &Grants) {
+        self.leases.retain(|lease| {
+            lease.job.as_ref().is_none_or(|job| grants.may_use_queue(&job.queue).is_ok())
+        });
         self.leases.conceal(grants);
     }
 }

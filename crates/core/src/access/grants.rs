@@ -393,6 +393,10 @@ impl Grants {
         self.needs.as_ref().is_none_or(|needs| needs.match_need(need))
     }
 
+    pub(super) fn match_limit(&self, limit: &LimitName) -> bool {
+        self.needs.as_ref().is_none_or(|needs| needs.limits.match_name(limit))
+    }
+
     pub(super) fn match_pool(&self, pool: &PoolName) -> bool {
         self.needs.as_ref().is_none_or(|needs| needs.pools.match_name(pool))
     }

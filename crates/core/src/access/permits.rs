@@ -5,9 +5,10 @@
 
 use super::{Grants, Scope};
 use crate::job::{Need, NewJob};
-use crate::names::{Namespace, QueueName};
+use crate::names::{LimitName, Namespace, QueueName};
+use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
-use crate::requests::{Answer, Ask, JobFilter, Lease, Request, Settle, Spec};
+use crate::requests::{Answer, Ask, GetResult, JobFilter, Lease, Request, Settle, Spec};
 use crate::sentences::AccessRefusal;
 
 impl Grants {
@@ -75,7 +76,15 @@ impl Grants {
                 })
             }
             Request::Lease(lease) => self.may_lease(lease),
-            Request::Settle(settle) => self.may_follow_up(settle),
+            Request::Settle(settle) => self.may_settle(settle),
+            // A deep one looks through the whole namespace, and other calls wait meanwhile.
+            Request::Audit(audit) if audit.deep => self.may(Scope::Operate, "audit with \"deep\""),
+            Request::Audit(_) => Ok(()),
+            // The id of a progress is a hash of it: a wait by it would answer guesses.
+            Request::GetResult(GetResult { seen: Some(ProgressSeen::Id(_)), .. }) => {
+                self.may(Scope::Read, "get_result with \"seen\"")
+            }
+            Request::GetResult(_) => Ok(()),
             // The text of errors is content: a filter by it would answer guesses.
             Request::ListJobs(list) => self.may_filter(&list.filter, spec, "/query/error"),
             Request::CancelJobs(many) => self.may_filter(&many.filter, spec, "/error"),
@@ -87,7 +96,6 @@ impl Grants {
             | Request::ListParents(_)
             // View and read are not restricted to queues.
             | Request::GetJob(_)
-            | Request::GetResult(_)
             | Request::ListChildren(_)
             | Request::ExplainJob(_)
             | Request::ListLeases(_)
@@ -107,7 +115,6 @@ impl Grants {
             | Request::ListWorkers(_)
             | Request::GetStats(_)
             | Request::ReadEvents(_)
-            | Request::Audit(_)
             // A token with operate or admin has no restriction to queues.
             | Request::PatchJob(_)
             | Request::DeleteJob(_)
@@ -185,10 +192,22 @@ impl Grants {
         else {
             return Ok(());
         };
-        let (kind, name) = match need {
-            Need::Limit { limit, .. } => ("limit", limit.to_string()),
-            Need::Pool { pool, .. } => ("pool", pool.to_string()),
+        let no = match need {
+            Need::Limit { limit, .. } => self.need_closed("limit", limit.to_string()),
+            Need::Pool { pool, .. } => self.need_closed("pool", pool.to_string()),
         };
+        Err(no.at(format!("/needs/{n}")))
+    }
+
+    /// Refuses the pause of a limit that the token may not hold, unless it may pause any.
+    fn may_pause(&self, limit: &LimitName) -> Answer<()> {
+        if self.match_limit(limit) || self.scopes.has(Scope::Operate) {
+            return Ok(());
+        }
+        Err(self.need_closed("limit", limit.to_string()))
+    }
+
+    fn need_closed(&self, kind: &'static str, name: String) -> Refusal {
         let permitted: Vec<String> = self.needs().into_iter().flatten().collect();
         let no = AccessRefusal::NeedClosed {
             caller: self.name.to_string(),
@@ -196,7 +215,7 @@ impl Grants {
             name,
             permitted: crate::sentences::listed(&permitted, "and"),
         };
-        Err(Refusal::from(no).at(format!("/needs/{n}")))
+        no.into()
     }
 
     fn may_lease(&self, lease: &Lease) -> Answer<()> {
@@ -208,8 +227,14 @@ impl Grants {
         }
     }
 
-    fn may_follow_up(&self, settle: &Settle) -> Answer<()> {
+    fn may_settle(&self, settle: &Settle) -> Answer<()> {
         for (n, item) in settle.settle.iter().enumerate() {
+            // The engine takes a pause of any limit; other verdicts concern what the lease holds.
+            let pauses = item.limits.iter().enumerate().filter(|(_, one)| one.pause.is_some());
+            for (m, verdict) in pauses {
+                self.may_pause(&verdict.limit)
+                    .map_err(|no| no.at(format!("/settle/{n}/limits/{m}/limit")))?;
+            }
             for (m, job) in item.push.iter().enumerate() {
                 let may = self.may(Scope::Push, "push").and_then(|()| self.may_push(job));
                 may.map_err(|no| no.below(&format!("/settle/{n}/push/{m}")))?;

@@ -43,6 +43,11 @@ refusals! {
         hint("nothing happened; send the same call again when one of them has ended; \"in_flight\" of the token is the bound")
         retry_after_s(1);
 
+    GrantsChanged "grants_changed" { caller: String }
+        Forbidden
+        detail("the grants of the token {caller:?} changed while the request was read")
+        hint("send what was not answered again: it is judged by the grants of now");
+
     CallerUnknown "caller_unknown" { caller: String }
         Forbidden
         detail("the server that leads the store knows no token {caller:?}")

@@ -35,7 +35,7 @@ use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
 use crate::routes::{self, Access, Asked, Does, Found, Read, Route, Takes};
 use crate::target;
-use crate::tokens::shown_token;
+use crate::tokens::{Tokens, shown_token};
 use crate::traffic::Turn;
 
 /// The sender of a request, before its token is checked.
@@ -92,7 +92,8 @@ impl Service {
             turn.counts(caller.counted().map_err(Refusal::from)?);
         }
         self.keep_if_vital(route, turn);
-        let admitted = self.read(head, reading, (route, &names), caller, namespace).await?;
+        let admitted =
+            self.read(head, reading, (route, &names), (caller, sender), namespace).await?;
         self.answer_route(head, reading, turn, sender, admitted).await
     }
 
@@ -180,7 +181,7 @@ impl Service {
         head: &'r Parts,
         reading: &mut Option<Reading>,
         (route, names): (&'static Route, &[(&'static str, &'r str)]),
-        caller: Arc<Caller>,
+        (caller, sender): (Arc<Caller>, Sender),
         namespace: Namespace,
     ) -> Result<Admitted<'r>, Stop> {
         let query = target::query(head.uri.query())?;
@@ -191,8 +192,18 @@ impl Service {
         let mut held = self.budget.take(0, route.rank)?;
         let in_lines = route.takes.lines() && body::media(&head.headers) == Media::Lines;
         let body = match reading {
-            Some(reading) if !in_lines && !reading.is_empty() => {
-                self.body(route, head, reading, &mut held).await?
+            Some(reading) if in_lines => {
+                reading.stop_by(rights_end(self.deps.tokens.clone(), caller.clone(), sender));
+                bytes::Bytes::new()
+            }
+            Some(reading) if !reading.is_empty() => {
+                tokio::select! {
+                    biased;
+                    body = self.body(route, head, reading, &mut held) => body?,
+                    no = rights_end(self.deps.tokens.clone(), caller.clone(), sender) => {
+                        return Err(no.into());
+                    }
+                }
             }
             Some(_) | None => bytes::Bytes::new(),
         };
@@ -348,6 +359,14 @@ fn permitted(head: &Parts, route: &Route, caller: &Caller) -> Result<Namespace, 
         }
     }
     Ok(namespace)
+}
+
+/// The refusal of the rest of a body, once the token of its caller is valid no longer or has other grants.
+async fn rights_end(tokens: Tokens, caller: Arc<Caller>, sender: Sender) -> Refusal {
+    match tokens.changed(&caller).await {
+        Some(_) => AccessRefusal::GrantsChanged { caller: caller.name().to_owned() }.into(),
+        None => token_gone(&caller, sender),
+    }
 }
 
 /// The refusal of a wait whose token is valid no longer. To the server that forwarded the call, a 401 would say that its

@@ -246,6 +246,13 @@ fn contents_are_seen_by_read_and_by_nobody_else() {
     let path = format!("/v1/jobs?error={SECRET}");
     let no = call(&server, &token("view"), "GET", &path, "");
     no.refused(403, "forbidden", Some("/query/error"));
+    // So would a wait for another progress than the one with this hash.
+    let no = call(&server, &token("view"), "GET", "/v1/jobs/done/result?seen=0123456789abcdef", "");
+    assert_eq!(no.status, 403, "{}", no.text());
+    let view = call(&server, &token("view"), "GET", "/v1/jobs/done/result", "").good();
+    assert_eq!((&view["progress"], &view["progress_id"]), (&json!("•••"), &Value::Null));
+    let deep = |name: &str| call(&server, &token(name), "GET", "/v1/audit?deep=true", "").status;
+    assert_eq!((deep("view"), deep("operator")), (403, 200));
     let body = json!({"error": SECRET}).to_string();
     let no = call(&server, &token("operator"), "POST", "/v1/jobs/cancel", &body);
     no.refused(403, "forbidden", Some("/error"));
@@ -342,6 +349,13 @@ fn queues_and_needs_bound_pushes_leases_and_follow_ups() {
         "forbidden",
         Some("/settle/0/push/0/queue"),
     );
+    let mut with_pause = item.clone();
+    with_pause["limits"] = json!([{"limit": "site:a", "pause": "1h"}]);
+    post("/v1/leases/settle", json!({"settle": [with_pause]})).refused(
+        403,
+        "forbidden",
+        Some("/settle/0/limits/0/limit"),
+    );
     // The job is done, whatever the next lease call asks for.
     let next = json!({"queues": ["mail"], "request_id": "r"});
     let settled = post("/v1/leases/settle", json!({"settle": [item], "lease": next})).good();
@@ -357,8 +371,15 @@ fn queues_and_needs_bound_pushes_leases_and_follow_ups() {
     let answer = server.connect().ask_with("POST", "/v1/jobs", &head, lines.as_bytes());
     let codes: Vec<Value> = answer.lines().iter().map(|line| line["code"].clone()).collect();
     assert_eq!(codes, [Value::Null, json!("forbidden"), Value::Null], "{}", answer.text());
-    // The queue of a job that is named by its id.
+    // The id of another's call is no way to its leases.
     call(&server, ROOT, "POST", "/v1/jobs", r#"{"id":"m","queue":"mail"}"#).good();
+    let again = |token: &str, queue: &str| {
+        let body = json!({"queues": [queue], "request_id": "known"}).to_string();
+        call(&server, token, "POST", "/v1/leases", &body).good()["leases"].clone()
+    };
+    assert_eq!(again(ROOT, "mail").as_array().unwrap().len(), 1);
+    assert_eq!(again(&crawler, "q"), json!([]));
+    // The queue of a job that is named by its id.
     let parents =
         |job: &str| call(&server, &crawler, "GET", &format!("/v1/jobs/{job}/parents"), "");
     assert_eq!((parents("a").status, parents("m").status), (200, 403));
@@ -388,6 +409,15 @@ fn a_token_has_no_more_calls_than_its_bounds_and_its_heartbeats_go_on() {
     let no = no.refused(429, "line_full", None);
     assert_eq!(no["detail"], "the token \"often\" may make 3/1h calls, and has made them");
     assert_eq!(extend("often"), 200);
+    // A settle is not counted, and the lease call in it is.
+    let settle = json!({
+        "settle": [{"lease": "L", "outcome": "succeeded"}],
+        "lease": {"queues": ["q"], "request_id": "r"},
+    });
+    let settle = settle.to_string();
+    let settled = call(&server, &token("often"), "POST", "/v1/leases/settle", &settle).good();
+    assert_eq!(settled["settled"][0]["code"], "lease_lost", "{settled}");
+    assert!(settled.to_string().contains("may make 3/1h calls"), "{settled}");
     // The file is read again, and the bound is not begun anew.
     server.tokens.replace_listed(vec![
         work("often", |of| of.calls = Some("3/1h".to_owned())),
@@ -481,6 +511,76 @@ fn a_wait_goes_on_under_new_grants_or_is_refused() {
     let mut waits = wait(&server, &token("worker"), "w3");
     server.tokens.replace_listed(vec![work(None, "view")]);
     waits.answer().refused(403, "forbidden", None);
+}
+
+/// A push in lines whose first line is stored, and whose body goes on.
+fn lines_go_on(server: &Server, token: &str) -> Conn {
+    let mut lines = server.connect();
+    let at = server.at;
+    let head = format!(
+        "POST /v1/jobs HTTP/1.1\r\nHost: {at}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    lines.send(head.as_bytes());
+    send_line(&mut lines, r#"{"queue":"q","id":"first"}"#);
+    assert_eq!(lines.head().0, 200);
+    let first = lines.chunk().expect("the answer to the first line");
+    assert!(String::from_utf8_lossy(&first).contains("first"), "{first:?}");
+    lines
+}
+
+fn send_line(lines: &mut Conn, line: &str) {
+    lines.send(format!("{:x}\r\n{line}\n\r\n", line.len() + 1).as_bytes());
+}
+
+/// What the last line of the answers says, once they have ended.
+fn last_line(mut lines: Conn) -> Value {
+    let mut last = Vec::new();
+    while let Some(more) = lines.chunk() {
+        last = more;
+    }
+    serde_json::from_slice(&last).unwrap_or(Value::Null)
+}
+
+/// A request whose body has begun.
+fn half_sent(server: &Server, token: &str) -> Conn {
+    let mut conn = server.connect();
+    let headers = headers(server, token, "Content-Length: 100\r\nExpect: 100-continue\r\n");
+    conn.send(format!("POST /v1/jobs HTTP/1.1\r\n{headers}\r\n").as_bytes());
+    // The server says that it reads the body, so that it has admitted the caller.
+    assert_eq!(conn.head().0, 100);
+    conn.send(b"{\"queue\":");
+    conn
+}
+
+#[test]
+fn a_body_ends_with_the_token_of_its_sender() {
+    let push = |queues: Option<Vec<String>>| listed("push", |of| of.queues = queues);
+    for forwarded in [false, true] {
+        let server = match forwarded {
+            false => server(vec![push(None)]),
+            true => {
+                Server::two(tokens(vec![push(None)]), tokens(vec![push(None)]), Config::default())
+            }
+        };
+        let lines = lines_go_on(&server, &token("push"));
+        let mut half = half_sent(&server, &token("push"));
+        let began = Instant::now();
+        server.tokens.replace_listed(vec![push(Some(vec!["other".to_owned()]))]);
+        half.answer().refused(403, "forbidden", None);
+        let no = last_line(lines);
+        assert_eq!((&no["code"], &no["line"]), (&json!("forbidden"), &json!(2)), "{no}");
+        assert!(no["detail"].as_str().unwrap().contains("grants of the token \"push\" changed"));
+        assert!(began.elapsed() < ENDS_WITHIN);
+        server.tokens.replace_listed(vec![push(None)]);
+        let lines = lines_go_on(&server, &token("push"));
+        let mut half = half_sent(&server, &token("push"));
+        let began = Instant::now();
+        server.tokens.replace_listed(Vec::new());
+        half.answer().refused(401, "unauthorized", None);
+        assert_eq!(last_line(lines)["code"], "unauthorized");
+        assert!(began.elapsed() < ENDS_WITHIN);
+    }
 }
 
 #[test]
