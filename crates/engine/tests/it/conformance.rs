@@ -92,6 +92,7 @@ impl Store for Here {
 tenure_conformance::conformance_tests!(Folder);
 
 #[test]
+#[ignore = "long: over a folder and over the journal in Redis the suite runs in any case"]
 fn every_rule_holds_where_a_journal_appends() {
     check_all_and_carried(&Appending);
 }

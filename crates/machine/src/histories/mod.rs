@@ -80,10 +80,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(cases: u32, steps: usize, seed: u64) -> Result<(), String> {
+/// Plays histories until one fails. `shrinks`: how many shorter histories are then tried, to show a short one.
+fn run(cases: u32, steps: usize, seed: u64, shrinks: u32) -> Result<(), String> {
     let config = ProptestConfig {
         cases,
-        max_shrink_iters: 1_000,
+        max_shrink_iters: shrinks,
         failure_persistence: None,
         rng_seed: proptest::test_runner::RngSeed::Fixed(seed),
         ..ProptestConfig::default()
@@ -111,7 +112,7 @@ fn random_histories_keep_every_invariant() {
         }
         _ => number("TENURE_SEED").unwrap_or(1),
     };
-    if let Err(failure) = run(cases, 300, seed) {
+    if let Err(failure) = run(cases, 300, seed, 1_000) {
         panic!("replay with TENURE_SEED={seed}\n{failure}");
     }
 }
@@ -120,7 +121,7 @@ fn random_histories_keep_every_invariant() {
 /// does, and the seed and the set of steps decide which.
 fn caught(mutant: Mutant) -> bool {
     ON.with(|on| on.set(Some(mutant)));
-    let found = std::panic::catch_unwind(|| run(2_000, 300, 7).is_err()).unwrap_or(true);
+    let found = std::panic::catch_unwind(|| run(2_000, 300, 7, 0).is_err()).unwrap_or(true);
     ON.with(|on| on.set(None));
     found
 }

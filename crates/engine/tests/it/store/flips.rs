@@ -223,7 +223,7 @@ fn flipped(clean: bool, file: &str, flips: u64) -> Seen {
 }
 
 fn flips() -> u64 {
-    std::env::var("TENURE_FLIPS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+    std::env::var("TENURE_FLIPS").ok().and_then(|n| n.parse().ok()).unwrap_or(25)
 }
 
 #[test]

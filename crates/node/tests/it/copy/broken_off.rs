@@ -54,6 +54,7 @@ async fn a_copy_that_is_killed_at_any_step_begins_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "long: a copy is broken off more often than in the others"]
 async fn a_store_that_is_away_now_and_then_is_copied_all_the_same() {
     if !wanted() {
         return;

@@ -178,7 +178,7 @@ pub async fn run_all(
     loop {
         let all = jobs(engine, ns).await;
         let queues: BTreeSet<_> = all.iter().map(|job| job.queue.clone()).collect();
-        let ask = Lease { worker: worker("w"), ..Lease::jobs(queues.into_iter().collect(), 50) };
+        let ask = Lease { worker: worker("w"), ..Lease::jobs(queues.into_iter().collect(), 200) };
         let leases = engine.run(ns, ask).await.unwrap().leases;
         for lease in &leases {
             let job = lease.job.as_ref().unwrap();

@@ -16,8 +16,8 @@ use crate::copy::kin::*;
 use crate::copy::stores::{Store, copy_all};
 use crate::copy::world::is_sound;
 
-/// Children of each parent: to tell them takes several calls.
-const CHILDREN: usize = 600;
+/// Children of each parent: more than are told at once.
+const CHILDREN: usize = 300;
 
 fn parent(name: &str) -> NewJob {
     NewJob { queue: queue("parents"), retain: Some(Span::ZERO), ..job(name) }

@@ -146,12 +146,17 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
     for n in 0..50 {
         bench.push(&engine, n..n + 1).unwrap();
     }
-    let second = bench.node("http://second");
+    bench.redis.must(&["ACL", "SETUSER", "standby", "on", ">secret", "~*", "+@all"]);
+    let url = bench.redis.url().replace("redis://", "redis://standby:secret@");
+    let second = bench.member_with(&url, "http://second", |_| {});
     bench.follows(&second);
     drop(engine);
+    // It must not take the store before that is gone: it would write it again, as it should.
+    bench.redis.must(&["ACL", "SETUSER", "standby", "-@scripting"]);
     bench.crash(&first, "http://first");
     // Removes everything except the id of the store: both servers that had its entries are gone.
     bench.redis.must(&["DEL", "{shop}:own", "{shop}:log"]);
+    bench.redis.must(&["ACL", "SETUSER", "standby", "+@scripting"]);
     let engine = bench.here(&second);
     assert!(!bench.is_there(&engine, 0), "the rows of before are no copy of this store");
     bench.push(&engine, 100..101).unwrap();
