@@ -182,10 +182,13 @@ def _link(name: str, wanted: str) -> None:
 def _venv(wanted: str) -> bool:
     venv = _folder(wanted)
     pip = [str(venv / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
-    uv = ["uv", "pip", "install", "--quiet", "--python", str(venv / "bin/python")]
-    if not _run(sys.executable, "-m", "venv", str(venv)):
+    uv = ["uv", "pip", "install", "--quiet", "--compile-bytecode"]
+    uv += ["--python", str(venv / "bin/python")]
+    by_uv = _any_program("uv")
+    made = by_uv and _run("uv", "venv", "--quiet", "--seed", "--python", sys.executable, str(venv))
+    if not made and not _run(sys.executable, "-m", "venv", "--clear", str(venv)):
         return False
-    return (_any_program("uv") and _run(*uv, wanted)) or _run(*pip, wanted)
+    return (by_uv and _run(*uv, wanted)) or _run(*pip, wanted)
 
 
 def _axe_core() -> bool:

@@ -29,7 +29,7 @@ from report import Report
 WAITING = 6
 #: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
 #: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 4, "engine it": 4, "node it": 10}
+FEWER = {"dashboard it": 4, "engine it": 4}
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
@@ -49,9 +49,9 @@ ALONE = {
 #: about as long.
 LONGER = {
     "machine": {"TENURE_HISTORIES": "20000"},
-    "engine it": {"TENURE_HISTORIES": "500"},
+    "engine it": {"TENURE_HISTORIES": "500", "TENURE_FLIPS": "500"},
     "election": {"TENURE_WALKS": "20000"},
-    "python": {"TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
+    "python": {"TENURE_LONG": "1", "TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
     "cli system": {
         "TENURE_CHAOS_SECONDS": "600",
         "TENURE_LINEAR_SECONDS": "600",
