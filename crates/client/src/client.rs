@@ -13,8 +13,8 @@ use tenure_core::names::{JobId, JobRef, Namespace, ScheduleId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     CancelJob, Change, DeleteSchedule, ExplainJob, GetJob, GetResult, GetSchedule, Lease,
-    ListSchedules, Listed, Operation, PatchSchedule, PauseSchedule, Push, PushAnswer, Pushed,
-    PushedId, PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
+    ListSchedules, Listed, Operation, Patch, PatchSchedule, PauseSchedule, Push, PushAnswer,
+    Pushed, PushedId, PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
 };
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
 use tenure_core::time::Span;
@@ -22,6 +22,7 @@ use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 use tracing::Instrument;
 
 use crate::asking::broken;
+use crate::codec::{self, Codec};
 use crate::keeper::{Keeper, lock};
 use crate::opened::Opened;
 use crate::repeat::Repeat;
@@ -81,6 +82,8 @@ pub struct Client {
     namespace: Namespace,
     keeper: Arc<Mutex<Option<Keeper>>>,
     opened: Opened,
+    /// Seals and opens values; none unless [`Client::codec`] gave one.
+    pub(crate) codec: Option<Arc<dyn Codec>>,
 }
 
 impl Client {
@@ -92,7 +95,8 @@ impl Client {
     /// A client of an engine that [`Client::close`] closes.
     pub(crate) fn opened(engine: Arc<dyn Engine>, namespace: Namespace, opened: Opened) -> Self {
         let repeating = Arc::new(Repeat::new(engine.clone()));
-        Client { plain: engine, repeating, namespace, keeper: Arc::default(), opened }
+        let (keeper, codec) = (Arc::default(), None);
+        Client { plain: engine, repeating, namespace, keeper, opened, codec }
     }
 
     /// Closes a store that [`Client::connect`] opened, for all clones of this client: a folder is free for another
@@ -185,8 +189,12 @@ impl Client {
     async fn push_each(&self, mut jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
         let asked = jobs.len();
         let span = spans::push(&mut jobs);
+        for job in &mut jobs {
+            self.seal_new(job).map_err(codec::not_sent)?;
+        }
         let push = Push { jobs, answer: PushAnswer::Ids };
-        let ids = match self.run(push).instrument(span).await? {
+        let pushed = self.run(push).instrument(span).await;
+        let ids = match pushed.map_err(|error| self.advised(error))? {
             Pushed::Ids(ids) => ids,
             Pushed::Whole(jobs) => jobs
                 .into_iter()
@@ -209,7 +217,7 @@ impl Client {
     /// # Errors
     /// As [`Client::run`]; `job_not_found`.
     pub async fn get_job(&self, job: JobRef) -> Result<JobView, CallError> {
-        self.run(GetJob { job }).await.map(|job| *job)
+        self.run(GetJob { job }).await.map(|job| self.shown_job(*job))
     }
 
     /// How a job ended. If it has not, the call waits for at most `wait`, itself at most a minute, and then shows the
@@ -218,7 +226,8 @@ impl Client {
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, also if it is deleted meanwhile; `line_full` if too many calls wait.
     pub async fn get_result(&self, job: JobRef, wait: Span) -> Result<ResultView, CallError> {
-        self.run(GetResult { job, wait, seen: None }).await.map(|result| *result)
+        let result = self.run(GetResult { job, wait, seen: None }).await;
+        result.map(|result| self.shown_result(*result))
     }
 
     /// Explains why a job waits.
@@ -234,7 +243,7 @@ impl Client {
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, `wrong_state` if it is finished in another state.
     pub async fn cancel_job(&self, job: JobRef) -> Result<JobView, CallError> {
-        self.run(CancelJob { job }).await.map(|job| *job)
+        self.run(CancelJob { job }).await.map(|job| self.shown_job(*job))
     }
 
     /// Asks for leases once. The caller extends and settles them; [`Worker`](crate::Worker) and
@@ -308,15 +317,31 @@ impl Client {
         settings: ScheduleSettings,
     ) -> Result<ScheduleView, CallError> {
         let put = PutSchedule { schedule, settings: Box::new(settings), plan: None };
-        self.run(put).await.map(|put| *put.view)
+        self.set_schedule(put).await
+    }
+
+    pub(crate) async fn set_schedule(
+        &self,
+        mut put: PutSchedule,
+    ) -> Result<ScheduleView, CallError> {
+        self.seal_scheduled(&mut put.settings.job)?;
+        let put = self.run(put).await.map_err(|error| self.advised(error))?;
+        Ok(*put.view)
     }
 
     /// Changes the named settings of a schedule; start with [`PatchSchedule::new`].
     ///
     /// # Errors
     /// As [`Client::put_schedule`]; `schedule_not_found`.
-    pub async fn patch_schedule(&self, change: PatchSchedule) -> Result<ScheduleView, CallError> {
-        self.run(change).await.map(|put| *put.view)
+    pub async fn patch_schedule(
+        &self,
+        mut change: PatchSchedule,
+    ) -> Result<ScheduleView, CallError> {
+        if let Patch::Set(job) = &mut change.job {
+            self.seal_scheduled(job)?;
+        }
+        let put = self.run(change).await.map_err(|error| self.advised(error))?;
+        Ok(*put.view)
     }
 
     /// A schedule, with its next occurrences and the payload of its job.
@@ -397,8 +422,14 @@ impl Client {
     /// assert_eq!(client.sync_schedules(set).await?.deleted, 0);
     /// # Ok(()) });
     /// ```
-    pub async fn sync_schedules(&self, set: SyncSchedules) -> Result<SyncedSchedules, CallError> {
-        self.run(set).await
+    pub async fn sync_schedules(
+        &self,
+        mut set: SyncSchedules,
+    ) -> Result<SyncedSchedules, CallError> {
+        for (_, settings) in &mut set.schedules {
+            self.seal_scheduled(&mut settings.job)?;
+        }
+        self.run(set).await.map_err(|error| self.advised(error))
     }
 
     /// The heartbeats of all leases of this client and its clones; started at the first call.

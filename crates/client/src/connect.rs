@@ -13,6 +13,7 @@ use tenure_core::secret::Secret;
 use tenure_engine_api::Engine;
 
 use crate::client::Client;
+use crate::codec::Codec;
 use crate::opened::Opened;
 use crate::url::{StoreUrl, UrlError};
 
@@ -22,6 +23,7 @@ pub struct Connect {
     url: String,
     namespace: Option<String>,
     token: Option<Secret>,
+    codec: Option<Arc<dyn Codec>>,
     #[cfg(feature = "http")]
     trust: crate::remote::Trust,
 }
@@ -115,6 +117,7 @@ impl Client {
             url: url.to_owned(),
             namespace: None,
             token: None,
+            codec: None,
             #[cfg(feature = "http")]
             trust: Default::default(),
         }
@@ -131,6 +134,12 @@ impl Connect {
     /// The token of a server. An empty one counts as none.
     pub fn token(mut self, token: Secret) -> Self {
         self.token = Some(token).filter(|token| !token.reveal().is_empty());
+        self
+    }
+
+    /// Seals payloads, results and progress, and opens them: see [`Client::codec`].
+    pub fn codec(mut self, codec: impl Codec) -> Self {
+        self.codec = Some(Arc::new(codec));
         self
     }
 
@@ -170,7 +179,10 @@ impl Connect {
             trust: self.trust,
         };
         let (engine, opened) = open(url, server).await?;
-        Ok(Client::opened(engine, namespace.unwrap_or_else(Namespace::main), opened))
+        let namespace = namespace.unwrap_or_else(Namespace::main);
+        let mut client = Client::opened(engine, namespace, opened);
+        client.codec = self.codec;
+        Ok(client)
     }
 }
 

@@ -172,7 +172,9 @@ impl Client {
         full: bool,
         page: Page,
     ) -> Result<Listed<ParentView>, CallError> {
-        self.run(ListParents { job, full, page }).await
+        let mut listed = self.run(ListParents { job, full, page }).await?;
+        self.shown_parents(&mut listed.items);
+        Ok(listed)
     }
 
     /// A page of the jobs that wait or waited for a job, in the order in which they were pushed.

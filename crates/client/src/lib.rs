@@ -61,10 +61,11 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// Compiles the Rust of the crate's page and of the guide with the documentation's tests.
+/// Compiles the Rust of the crate's page and of the guides with the documentation's tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../docs/guides/rust.md")]
+#[doc = include_str!("../../../docs/guides/encrypted-payloads.md")]
 struct Pages;
 
 mod asking;
@@ -73,6 +74,7 @@ mod backoff;
 #[doc(hidden)]
 pub mod call_off;
 mod client;
+mod codec;
 mod connect;
 mod events;
 mod flows;
@@ -94,6 +96,7 @@ mod push;
 pub mod remote;
 #[doc(hidden)]
 pub mod repeat;
+mod sealing;
 mod spans;
 mod spoken;
 pub mod tasks;
@@ -106,6 +109,7 @@ pub mod url;
 mod worker;
 
 pub use self::client::{Client, NotAJob};
+pub use self::codec::{Codec, CodecError, ValuePart, ValuePlace};
 pub use self::connect::{Connect, ConnectError};
 pub use self::events::{EventReader, Told};
 pub use self::flows::Flow;

@@ -62,6 +62,7 @@ use tenure_engine_api::{CallError, Clock, MovedTime, SystemClock};
 
 use crate::asking::broken;
 use crate::client::Client;
+use crate::codec::Codec;
 use crate::connect::ConnectError;
 use crate::tasks::{Handlers, Task};
 use crate::worker::Worked;
@@ -97,6 +98,11 @@ impl Sandbox {
         Ok(Sandbox { engine, client })
     }
 
+    /// The same store with a codec, for its clients and the handlers that it runs: see [`Client::codec`].
+    pub fn codec(self, codec: impl Codec) -> Self {
+        Sandbox { client: self.client.codec(codec), ..self }
+    }
+
     /// A client, for the code under test.
     pub fn client(&self) -> Client {
         self.client.clone()
@@ -111,7 +117,9 @@ impl Sandbox {
     /// # Ok(()) }
     /// ```
     pub fn client_in(&self, namespace: Namespace) -> Client {
-        Client::new(self.engine.clone(), namespace)
+        let mut client = Client::new(self.engine.clone(), namespace);
+        client.codec = self.client.codec.clone();
+        client
     }
 
     /// The present time of the store.
@@ -155,7 +163,7 @@ impl Sandbox {
         let mut jobs = Vec::new();
         loop {
             let listed = self.client.run(list.clone()).await?;
-            jobs.extend(listed.items);
+            jobs.extend(listed.items.into_iter().map(|job| self.client.shown_job(job)));
             match listed.next {
                 Some(next) => list.page.cursor = Some(next),
                 None => break,

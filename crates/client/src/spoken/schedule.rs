@@ -377,7 +377,7 @@ impl SetSchedule {
     pub async fn set(self) -> Result<ScheduleView, CallError> {
         let (client, id) = (self.client.clone(), self.id.clone());
         let put = decode::put_schedule(&id, &self.body()?.end()?)?;
-        Ok(*client.run(put).await?.view)
+        client.set_schedule(put).await
     }
 
     fn say(self, field: &'static str, value: impl Serialize) -> Self {
@@ -466,7 +466,7 @@ impl SyncOwner {
         }
         query.extend(self.version.map(|version| ("version", version.to_string())));
         let set = Spoken::array(&self.set?);
-        self.client.run(decode::sync_schedules(&query, &set)?).await
+        self.client.sync_schedules(decode::sync_schedules(&query, &set)?).await
     }
 }
 

@@ -14,6 +14,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine_api::CallError;
 
 use crate::client::Client;
+use crate::codec::{CodecError, ValuePart};
 
 /// A job, as [`Client::job`] names it.
 ///
@@ -85,6 +86,14 @@ pub enum NoValue {
         /// Names the place that does not fit.
         source: serde_json::Error,
     },
+    /// Its result is sealed, and this client cannot open it.
+    #[error("the result of job {job} is sealed")]
+    Sealed {
+        /// The id of the job.
+        job: JobId,
+        /// Why not, and what to do.
+        source: CodecError,
+    },
     /// The call was refused or failed.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -140,7 +149,7 @@ impl StoredJob {
     /// # Errors
     /// It failed or was cancelled, or its result cannot be read as `T`; or the call failed: see [`NoValue`].
     pub async fn value<T: DeserializeOwned>(&self) -> Result<T, NoValue> {
-        value(self.wait().await?)
+        self.value_of(self.wait().await?)
     }
     /// The same, waiting at most this long.
     ///
@@ -158,7 +167,7 @@ impl StoredJob {
     /// # Errors
     /// As [`StoredJob::value`]; [`NoValue::Unfinished`].
     pub async fn value_within<T: DeserializeOwned>(&self, longest: Duration) -> Result<T, NoValue> {
-        value(self.wait_within(longest).await?)
+        self.value_of(self.wait_within(longest).await?)
     }
     /// How it ended, or its present state, without waiting.
     ///
@@ -194,14 +203,15 @@ impl StoredJob {
     /// As [`Client::run`]; `job_not_found`, `wrong_state`.
     pub async fn retry(&self) -> Result<JobView, CallError> {
         let retry = RetryJob { job: self.named()?, finished_at: None };
-        self.client.run(retry).await.map(|job| *job)
+        self.client.run(retry).await.map(|job| self.client.shown_job(*job))
     }
     /// Makes a job that is scheduled for later ready at once.
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, `wrong_state`.
     pub async fn run_now(&self) -> Result<JobView, CallError> {
-        self.client.run(RunJobNow { job: self.named()? }).await.map(|job| *job)
+        let run = RunJobNow { job: self.named()? };
+        self.client.run(run).await.map(|job| self.client.shown_job(*job))
     }
     /// Moves the earliest time at which a waiting job may run.
     ///
@@ -220,7 +230,7 @@ impl StoredJob {
     }
     async fn moved(&self, when: When) -> Result<JobView, CallError> {
         let change = PatchJob { when: Patch::Set(when), ..PatchJob::new(self.named()?) };
-        self.client.run(change).await.map(|job| *job)
+        self.client.run(change).await.map(|job| self.client.shown_job(*job))
     }
     /// Deletes it. A job that waits is cancelled first; a job that runs is refused.
     ///
@@ -263,22 +273,27 @@ impl StoredJob {
     fn named(&self) -> Result<JobRef, Refusal> {
         self.job.clone()
     }
+
+    /// The value of a job that has succeeded.
+    fn value_of<T: DeserializeOwned>(&self, end: ResultView) -> Result<T, NoValue> {
+        let job = end.id;
+        match end.state {
+            JobState::Succeeded => {
+                // One that could not be opened is shown as it is, and this says why.
+                let result =
+                    match self.client.unsealed(end.result.unwrap_or_default(), ValuePart::Result) {
+                        Ok(result) => result,
+                        Err(source) => return Err(NoValue::Sealed { job, source }),
+                    };
+                result.read().map_err(|source| NoValue::NotOfForm { job, source })
+            }
+            JobState::Failed => Err(NoValue::Failed { job, error: end.error.unwrap_or_default() }),
+            JobState::Cancelled => Err(NoValue::Cancelled(job)),
+            _ => Err(NoValue::Unfinished(job)),
+        }
+    }
 }
 
 fn whole() -> Page {
     Page { max: LIST_MAX, cursor: None }
-}
-
-/// The value of a job that has succeeded.
-fn value<T: DeserializeOwned>(end: ResultView) -> Result<T, NoValue> {
-    let job = end.id;
-    match end.state {
-        JobState::Succeeded => {
-            let text = end.result.as_ref().map_or("null", |result| result.text());
-            serde_json::from_str(text).map_err(|source| NoValue::NotOfForm { job, source })
-        }
-        JobState::Failed => Err(NoValue::Failed { job, error: end.error.unwrap_or_default() }),
-        JobState::Cancelled => Err(NoValue::Cancelled(job)),
-        _ => Err(NoValue::Unfinished(job)),
-    }
 }

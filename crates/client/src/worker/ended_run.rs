@@ -22,14 +22,20 @@ impl EndedRun {
     pub fn of(job: Job, outcome: SettleOutcome) -> Self {
         let mut outcome = job.with_what_was_said(outcome);
         spans::follow(&job, &mut outcome.push);
-        outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
         let resources = &job.lease().resources;
-        if let Ending::Failed { error, .. } = &mut outcome.ending {
-            *error = without_leased(error, resources);
-        }
         if let Some(progress) = &mut outcome.progress {
             *progress = json_without_leased(progress, resources);
         }
+        if let Err(why) = job.seal_outcome(&mut outcome) {
+            // The parts that were not sealed yet are not sent in the clear.
+            let SettleOutcome { ending, .. } = SettleOutcome::failed_for_good(why);
+            outcome = SettleOutcome { ending, progress: None, push: Vec::new(), ..outcome };
+        }
+        if let Ending::Failed { error, .. } = &mut outcome.ending {
+            *error = without_leased(error, resources);
+        }
+        // Without secrets already, and sealed: a text that a codec made must not be changed.
+        outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
         EndedRun { job, outcome, refusals: 0 }
     }
 

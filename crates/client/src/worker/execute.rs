@@ -63,6 +63,10 @@ where
     type Failure = Infallible;
 
     async fn execute(&self, job: Job) -> Executed<Infallible> {
+        if let Some(why) = job.sealed() {
+            // A retry would read the same.
+            return SettleOutcome::failed_for_good(why).into();
+        }
         let told = job.clone();
         let threads = job.threads();
         // Called inside the future, so that a panic of the call counts as one of the run.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use tenure_core::bounds::LIST_MAX;
 use tenure_core::flow::ParentView;
 use tenure_core::job::JobView;
 use tenure_core::lease::{
-    Fence, LeaseView, LeasedResource, LimitVerdict, ResourceVerdict, Verdict,
+    Ending, Fence, LeaseView, LeasedResource, LimitVerdict, ResourceVerdict, Verdict,
 };
 use tenure_core::leased::json_without_leased;
 use tenure_core::names::{JobId, JobRef, LimitName, PoolName};
@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use super::threads::RunThreads;
 use super::{Event, Phase};
 use crate::client::Client;
+use crate::codec::{CodecError, ValuePart, ValuePlace};
 use crate::keeper::{Held, LeaseWatch, Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
@@ -88,11 +89,15 @@ struct JobInner {
     /// Whether a stop of its run needs no report any more: it was reported, or the run is over.
     told: AtomicBool,
     threads: RunThreads,
+    /// Why its payload is still sealed; set when it is granted.
+    sealed: Option<CodecError>,
+    /// Why a report could not be sealed, the first time: the run must not look well.
+    unsealed: OnceLock<CodecError>,
     /// Verdicts that the handler gave during the run, to be sent with its outcome. Starts empty.
     said: Mutex<SaidOnTheWay>,
     /// The trace context of its run, for the span of its settle. Set when a traced run begins.
     #[cfg(feature = "opentelemetry")]
-    trace: std::sync::OnceLock<opentelemetry::trace::SpanContext>,
+    trace: OnceLock<opentelemetry::trace::SpanContext>,
 }
 
 /// Verdicts of a handler that is still running.
@@ -113,10 +118,11 @@ impl Job {
     /// `lease` without its job, which is `job`.
     pub(super) fn new(
         lease: LeaseView,
-        job: JobView,
+        mut job: JobView,
         held: Held,
         around: Arc<Surroundings>,
     ) -> Self {
+        let sealed = around.client.open_for_a_run(&mut job).err();
         let (told, threads, said) =
             (AtomicBool::new(false), RunThreads::default(), Mutex::default());
         let inner = JobInner {
@@ -126,6 +132,8 @@ impl Job {
             around,
             told,
             threads,
+            sealed,
+            unsealed: OnceLock::new(),
             said,
             #[cfg(feature = "opentelemetry")]
             trace: Default::default(),
@@ -196,6 +204,12 @@ impl Job {
     /// The job, in the form of the contract.
     pub fn view(&self) -> &JobView {
         &self.inner.job
+    }
+    /// Why its payload is still sealed; `None` if it is not. [`Worker::run`](crate::Worker::run) fails such a job for
+    /// good, and does not call its handler. [`Worker::execute`](crate::Worker::execute) executes it: what it starts may
+    /// have the key.
+    pub fn sealed(&self) -> Option<&CodecError> {
+        self.inner.sealed.as_ref()
     }
     /// The payload, as JSON text.
     pub fn payload_json(&self) -> &str {
@@ -315,12 +329,46 @@ impl Job {
         self.inner.held.watch()
     }
     /// Reports progress with the next heartbeat, or with the outcome of this run; see [`Held::set_progress`]. The next run
-    /// of the job finds it in its [`Job::view`].
+    /// of the job finds it in its [`Job::view`]. A codec makes it a third longer, and the bound is for what it made; if
+    /// the codec fails, the run fails for good.
     ///
     /// # Errors
     /// `out_of_bounds`: it is longer than 4 KiB.
     pub fn set_progress(&self, progress: Json) -> Result<(), Refusal> {
-        self.inner.held.set_progress(json_without_leased(&progress, &self.lease().resources))
+        let progress = json_without_leased(&progress, &self.lease().resources);
+        match self.seal(progress, ValuePart::Progress) {
+            Ok(progress) => self.inner.held.set_progress(progress),
+            Err(why) => {
+                let _ = self.inner.unsealed.set(why);
+                Ok(())
+            }
+        }
+    }
+
+    /// Seals a value of this job.
+    pub(super) fn seal(&self, value: Json, part: ValuePart) -> Result<Json, CodecError> {
+        let Surroundings { client, .. } = &*self.inner.around;
+        if client.codec.is_none() {
+            return Ok(value);
+        }
+        let job = &self.inner.job;
+        client.sealed(value, &ValuePlace::new(part, job.queue.as_str(), &*job.kind))
+    }
+
+    /// Seals what an outcome carries.
+    pub(super) fn seal_outcome(&self, outcome: &mut SettleOutcome) -> Result<(), CodecError> {
+        if let Ending::Succeeded { result } = &mut outcome.ending {
+            if let Some(why) = self.inner.unsealed.get() {
+                return Err(why.clone());
+            }
+            if let Some(result) = result {
+                *result = self.seal(std::mem::take(result), ValuePart::Result)?;
+            }
+        }
+        if let Some(progress) = &mut outcome.progress {
+            *progress = self.seal(std::mem::take(progress), ValuePart::Progress)?;
+        }
+        outcome.push.iter_mut().try_for_each(|job| self.inner.around.client.seal_new(job))
     }
 }
 
