@@ -55,6 +55,11 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "Codecs",
+        "For [encrypted payloads](../guides/encrypted-payloads.md).",
+        ["sealing.Codec", "sealing.ValuePlace"],
+    ),
+    (
         "How a handler ends its run",
         "A handler returns its result, or raises one of these. `Outcome` is the base of all but "
         "`Stop`.",

@@ -11,6 +11,7 @@ from scrapy.exceptions import CloseSpider
 
 import tenure
 from tenure.scrapy import TenureSpider
+from toy_codec import NEW, OLD, Toy
 
 ADDONS = {"tenure.scrapy.Addon": 500}
 SPIDER_MODULES = ["scrapy_project"]
@@ -113,6 +114,17 @@ class Jobs(TenureSpider):
         for link in response.css("a::attr(href)").getall():
             # Links wait until the first pages of other jobs are fetched.
             yield response.follow(link, priority=-1)
+
+
+class Sealed(Jobs):
+    """Crawls for jobs whose payloads are sealed."""
+
+    name = "sealed"
+
+    @classmethod
+    def update_settings(cls, settings: Any) -> None:
+        super().update_settings(settings)
+        settings.set("TENURE_CODEC", Toy(NEW, OLD))
 
 
 class WithErrback(TenureSpider):

@@ -9,6 +9,7 @@ from typing import Any
 from conftest import free_port, until
 from scrapy_site import Crawlers, Site
 from tenure import Tenure
+from toy_codec import NEW, OLD, VECTOR, Toy
 
 TO_THE_END = {"TENURE_UNTIL_EMPTY": True}
 
@@ -36,6 +37,19 @@ def test_a_job_is_settled_when_all_its_requests_are_done(
     assert "1 errors in 1 requests; the first: HttpError: " in str(failures[lost.id].error)
     assert "KeyError: 'no such field'" in str(failures[raises.id].error)
     assert "give it `url` or `urls`" in str(failures[no_url.id].error)
+
+
+def test_a_codec_opens_payloads_and_seals_results(
+    m: Tenure, site: Site, crawlers: Crawlers
+) -> None:
+    with Tenure(m._settings.url, namespace=m._settings.namespace, codec=Toy(NEW, OLD)) as client:
+        job = client.push("pages", f"{site.url}/a?links=/b")
+        broken = m.push("pages", VECTOR)
+        assert crawlers.crawl("sealed", settings=TO_THE_END) == 0
+        assert client.jobs.wait(job.id, 5).get() == {"items": 2, "requests": 2}
+    assert set(m.jobs.get(job.id).result) == {"$sealed", "codec", "queue", "kind"}
+    failed = m.jobs.get(broken.id)
+    assert failed.attempt == 1 and "was sealed for" in str(failed.error)
 
 
 def test_a_job_whose_requests_all_wait_in_the_scheduler_is_not_done(

@@ -90,7 +90,7 @@ def test_a_client_trusts_the_authority_that_it_is_given(
         assert client.push("mail").queue == "mail"
 
 
-def why(url: str, **files: str) -> list[str]:
+def why(url: str, **files: Any) -> list[str]:
     """Say why there is no answer, as both clients tell it."""
     with pytest.raises(errors.Unreachable) as blocking:
         Tenure(url, retry_for=0.0, **files).stats()

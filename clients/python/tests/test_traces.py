@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from tenure._http import Transport
 from tenure._leased import secrets_of, without
+from tenure._settings import Settings
 from tenure._text import bounded, logger, traced
 from tenure.context import Context
 from tenure.records import LeaseRecord
 from tenure.tasks import failed
 from tenure.worker.written import write
 
+#: Of contexts that make no call.
+UNUSED = Transport(Settings.find("http://127.0.0.1:1", None, None), retry_for=0)
 DATA = {"proxy": "http://anna:s3cret-of-anna@10.0.0.9:3128", "pin": "1234", "keys": ["k-0123456"]}
 
 
@@ -128,7 +132,7 @@ def granted(data: Any) -> LeaseRecord:
 
 def test_a_failed_run_and_its_progress_hide_what_the_run_holds() -> None:
     reports: list[Any] = []
-    context = Context(granted(DATA), None, reports.append)  # type: ignore[arg-type]
+    context = Context(granted(DATA), UNUSED, reports.append)
     item = context._complete(failed(RuntimeError(f"cannot connect by {DATA['proxy']}")))
     assert item["error"].startswith("RuntimeError: cannot connect by •••")
     context.progress({"by": DATA["proxy"], "n": 1})
@@ -149,13 +153,13 @@ def test_progress_stays_json_whatever_a_secret_looks_like(
     secret: str, value: Any, shown: Any
 ) -> None:
     reports: list[Any] = []
-    context = Context(granted({"pin": secret}), None, reports.append)  # type: ignore[arg-type]
+    context = Context(granted({"pin": secret}), UNUSED, reports.append)
     context.progress(value)
     assert json.loads(reports[0]) == shown
 
 
 def test_no_part_of_a_secret_is_left_where_a_long_error_is_cut() -> None:
-    context = Context(granted(DATA), None, lambda _: None)  # type: ignore[arg-type]
+    context = Context(granted(DATA), UNUSED, lambda _: None)
     for before in range(4_000, 4_120):
         error = RuntimeError(f"{'y' * before}{DATA['proxy']}{'z' * 8_192}")
         written = write(failed(error), context)

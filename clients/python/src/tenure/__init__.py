@@ -17,6 +17,7 @@ from .needs import Need, limit, pool
 from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
 from .pushable import Pushable
 from .records import Resource, Result
+from .sealing import Codec, ValuePlace
 from .tasks import Task
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "AsyncLease",
     "AsyncTenure",
     "Ban",
+    "Codec",
     "Context",
     "Cool",
     "Final",
@@ -45,6 +47,7 @@ __all__ = [
     "Task",
     "Tenure",
     "TenureError",
+    "ValuePlace",
     "__version__",
     "current",
     "errors",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Generic, Optional, TypeVar, Union, overload
 
 from ._http import Transport
 from ._httpx import AsyncTransport
 from ._wire import Plan, Response, Stream
 from .errors import from_problem
+from .sealing import NEEDS_OF_SEALED, Codec
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -89,10 +90,16 @@ class stream(Generic[P, T]):
         return bound
 
 
-def check(response: Response) -> Any:
-    """Return the data of an answer, or raise its error."""
+def check(response: Response, codec: Optional[Codec] = None) -> Any:
+    """Return the data of an answer, or raise its error.
+
+    `codec` is the one that sealed the payloads of the call.
+    """
     if response.status >= 400:
-        raise from_problem(response.status, response.data, response.retry_after)
+        error = from_problem(response.status, response.data, response.retry_after)
+        if codec is not None and error.status == 422 and "/payload/" in (error.pointer or ""):
+            error.hint = NEEDS_OF_SEALED
+        raise error
     return response.data
 
 

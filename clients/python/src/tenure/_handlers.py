@@ -14,6 +14,7 @@ from .context import Context
 from .hooks import Hooks
 from .jobs import AsyncJob, Job
 from .middleware import Middleware
+from .sealing import Codec
 
 
 class Handler(Protocol):
@@ -44,6 +45,11 @@ class HandlerApp(Protocol):
     @property
     def settings(self) -> Settings:
         """Where the server is."""
+        ...
+
+    @property
+    def codec(self) -> Optional[Codec]:
+        """What seals and opens the values of its jobs."""
         ...
 
     @property

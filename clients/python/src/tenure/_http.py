@@ -21,6 +21,7 @@ from ._settings import Settings
 from ._tls import advice, is_refused
 from ._wire import OWNER, Plan, Request, Response, Stream, now, read_body, read_retry_after
 from .notices import Notices
+from .sealing import Codec
 
 T = TypeVar("T")
 
@@ -73,6 +74,8 @@ class Transport:
 
     def __init__(self, settings: Settings, retry_for: float) -> None:
         self.settings = settings
+        #: Seals and opens the values of jobs; set by the client or worker whose transport this is.
+        self.codec: Optional[Codec] = None
         self.servers: Servers = Servers(settings)
         self.retry_for = retry_for
         self.notices: Notices = Notices()

@@ -15,6 +15,7 @@ from ._settings import Settings
 from ._tls import advice, is_refused
 from ._wire import OWNER, Plan, Request, Response, Stream, read_body, read_retry_after
 from .notices import Notices
+from .sealing import Codec
 
 if TYPE_CHECKING:
     import httpx
@@ -33,6 +34,8 @@ class AsyncTransport:
         except ImportError:
             raise ImportError("AsyncTenure needs httpx; install it: pip install httpx") from None
         self.settings = settings
+        #: Seals and opens the values of jobs; set by the client or worker whose transport this is.
+        self.codec: Optional[Codec] = None
         self.retry_for = retry_for
         self.notices: Notices = Notices()
         self.servers: Servers = Servers(settings)

@@ -19,6 +19,7 @@ from .middleware import Middleware
 from .pushable import Pushable
 from .records import Synced
 from .scheduled import Entry, Timetable, in_sync
+from .sealing import Codec, checked
 from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
@@ -37,10 +38,13 @@ class _ClientOptions(TypedDict):
     ca: Optional[str]
     client_cert: Optional[str]
     client_key: Optional[str]
+    codec: Optional[Codec]
 
 
 class App:
     """Handlers by queue and kind.
+
+    With a `codec` the server reads no payload, result or progress of its jobs; see `Codec`.
 
     >>> app = App(url)
     >>> @app.job("mail")
@@ -61,7 +65,10 @@ class App:
         retry_for: float = 60.0,
         owner: Optional[str] = None,
         ca: Optional[str] = None,
+        codec: Optional[Codec] = None,
     ) -> None:
+        #: Seals what its clients push and its workers return, and opens it for handlers.
+        self.codec: Optional[Codec] = checked(codec)
         self._owner = _module_that_makes_it() if owner is None else owner
         self._given = (url, token, namespace, ca)
         self._retry_for = retry_for
@@ -111,6 +118,7 @@ class App:
             "ca": settings.ca,
             "client_cert": settings.client_cert,
             "client_key": settings.client_key,
+            "codec": self.codec,
         }
 
     def job(
@@ -337,7 +345,7 @@ class App:
             drain_timeout=seconds(drain_timeout),
             until_empty=until_empty,
         )
-        with in_sync(self.settings, self._owner, self.schedules):
+        with in_sync(self.settings, self._owner, self.schedules, self.codec):
             self._worker.run()
 
     def _served(self, queues: Optional[Iterable[str]]) -> list[str]:

@@ -16,6 +16,7 @@ from .needs import AnyNeed, limit
 from .pushing import Pushing
 from .recurring import AsyncFlows, AsyncSchedules, Flows, Schedules
 from .scarce import AsyncLimits, AsyncPools, AsyncQueues, Limits, Pools, Queues
+from .sealing import Codec, checked
 from .watching import Watching
 
 
@@ -31,6 +32,8 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
     For a server of `https://`, `ca` is a PEM file with the authority of its certificate, instead
     of those of the system; `client_cert` and `client_key` are shown to one that asks for them.
     The variables are TENURE_CA, TENURE_CLIENT_CERT and TENURE_CLIENT_KEY.
+
+    With a `codec` the server reads no payload, result or progress; see `Codec`.
 
     >>> with Tenure(url) as client:
     ...     client.push("mail", {"to": "ann"}).queue
@@ -49,9 +52,11 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
         ca: Optional[str] = None,
         client_cert: Optional[str] = None,
         client_key: Optional[str] = None,
+        codec: Optional[Codec] = None,
     ) -> None:
         self._settings = Settings.find(url, token, namespace, ca, client_cert, client_key)
         self._transport = Transport(self._settings, retry_for)
+        self._transport.codec = checked(codec)
         self._keeper = Keeper(self._transport)
         self.jobs: Jobs = Jobs(self._transport)
         self.queues: Queues = Queues(self._transport)
@@ -124,9 +129,11 @@ class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
         ca: Optional[str] = None,
         client_cert: Optional[str] = None,
         client_key: Optional[str] = None,
+        codec: Optional[Codec] = None,
     ) -> None:
         self._settings = Settings.find(url, token, namespace, ca, client_cert, client_key)
         self._transport = AsyncTransport(self._settings, retry_for)
+        self._transport.codec = checked(codec)
         # Heartbeats go on a thread of their own, which a blocked event loop cannot stop.
         self._beats = Transport(self._settings, retry_for)
         self._keeper = Keeper(self._beats)

@@ -13,8 +13,11 @@ from ._leased import secrets_of, value_without, without
 from ._paging import walk
 from ._text import storable
 from .durations import Duration, duration_text
-from .payloads import LEVELS, encode, too_deep
+from .errors import CodecError
+from .outcomes import Outcome
+from .payloads import LEVELS, RESULT_BYTES, encode, too_deep
 from .records import JobRecord, LeaseRecord, Parent, Resource
+from .sealing import ValuePlace, opened, sealed, show
 
 _PROGRESS_BYTES = 4096
 _MAKING = threading.Lock()
@@ -62,6 +65,8 @@ class Context:
     def progress(self, value: Any) -> None:
         """Say how far it is, in JSON of at most 4 KiB: the job shows it within a second.
 
+        A codec makes it a third longer, and the bound is for what it made.
+
         The value is read at once; what is changed in it later is not reported.
         """
         written = encode(value, "progress")
@@ -70,6 +75,8 @@ class Context:
         if self.resources:
             # Within its texts: a secret of digits may stand in a number, or be one of JSON's marks.
             written = encode(value_without(json.loads(written), self._secrets()))
+        if self._transport.codec is not None:
+            written = encode(self._sealed(json.loads(written), "progress"))
         if len(written) > _PROGRESS_BYTES:
             raise ValueError(
                 f"progress has {len(written)} bytes as JSON; at most {_PROGRESS_BYTES} go"
@@ -79,7 +86,10 @@ class Context:
     def parents(self) -> list[Parent]:
         """Ask for the jobs that it waited for, with their results."""
         found = walk(Parent.read, "jobs", self.job.id, "parents", query={"full": True})
-        return list(self._transport.iterate(found))
+        parents = list(self._transport.iterate(found))
+        for each in parents:
+            each.result = opened(self._transport.codec, each.result, "result")
+        return parents
 
     def ban(self, resource: Resource, reason: str) -> None:
         """Say beside the outcome that a resource is not to be handed out again."""
@@ -105,11 +115,41 @@ class Context:
         fields = {"pool": resource.pool, "id": resource.id, **verdict}
         self._verdicts[(resource.pool, resource.id)] = fields
 
+    def _open(self) -> Any:
+        """Return the payload as it was pushed, here and in `job`; raise `CodecError`."""
+        codec = self._transport.codec
+        self.job.payload = opened(codec, self.job.payload, "payload", self.job)
+        # The report of the run before is a help, and no reason to fail.
+        show(codec, self.job)
+        return self.job.payload
+
+    def _sealed(self, value: Any, part: str) -> Any:
+        return sealed(self._transport.codec, value, ValuePlace(part, self.job.queue, self.job.kind))
+
+    def _seal_result(self, item: dict[str, Any]) -> None:
+        """Seal the result of an outcome; one that cannot be stored is a failure for good."""
+        result = item.pop("result")
+        try:
+            made = self._sealed(result, "result")
+            if (size := len(encode(made))) > RESULT_BYTES:
+                raise CodecError(
+                    f"its result has {size} bytes once it is sealed; at most {RESULT_BYTES} "
+                    "can be stored"
+                )
+        except Outcome as outcome:
+            item.update(outcome.settle_item())
+        except CodecError as refused:
+            item.update(outcome="failed", error=refused.detail, final=True)
+        else:
+            item["result"] = made
+
     def _complete(self, item: dict[str, Any]) -> dict[str, Any]:
         """Add what was said beside the outcome; what the outcome itself says goes before."""
         said = {(each["pool"], each["id"]): each for each in item.get("resources", ())}
         verdicts = {**self._verdicts, **said}
         pauses = {**self._pauses, **{each["limit"]: each for each in item.get("limits", ())}}
+        if self._transport.codec is not None and "result" in item:
+            self._seal_result(item)
         if verdicts:
             item["resources"] = list(verdicts.values())
         if pauses:

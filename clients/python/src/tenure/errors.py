@@ -91,6 +91,16 @@ class JobCancelled(TenureError):
     code = "job_cancelled"
 
 
+class CodecError(TenureError):
+    """A value is sealed and cannot be opened here, or could not be sealed.
+
+    `no_codec`: this client has no codec. `wrong_codec`: it has one of another name. `codec_failed`:
+    its codec raised, as for a wrong key; `__cause__` is what it raised.
+    """
+
+    code = "codec_failed"
+
+
 class NotFound(TenureError):
     """Nothing of this name is there: the base of all codes with status 404."""
 

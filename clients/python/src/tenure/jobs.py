@@ -12,6 +12,7 @@ from ._wire import Many, Plan, Stream, given, left, now, request
 from .durations import Duration, Moment, duration_text, moment_text, seconds
 from .fields import job_fields
 from .records import Child, DoneMany, Explained, Failure, JobRecord, Parent, Result, Value
+from .sealing import Codec, ValuePlace, opened, sealed, show, shown
 
 #: The longest wait of one call; a longer wait is several calls.
 _LONGEST_WAIT_S = 30.0
@@ -42,8 +43,10 @@ def filter_fields(
     )
 
 
-def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
-    """Wait for a job's end."""
+def result_plan(
+    id: str, timeout: Optional[Duration], codec: Optional[Codec] = None
+) -> Plan[Result[Any]]:
+    """Wait for a job's end, and open its result; raise `CodecError` if that fails."""
     until = None if timeout is None else now() + seconds(timeout)
     while True:
         wait = _LONGEST_WAIT_S if until is None else min(left(until), _LONGEST_WAIT_S)
@@ -53,12 +56,16 @@ def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
         )
         result: Result[Any] = Result.read(check(response))
         if result.finished or (until is not None and now() >= until):
+            result.result = opened(codec, result.result, "result")
+            result.progress = shown(codec, result.progress, "progress")
             return result
         # The key may pass to another job; the wait is for the one that held it at first.
         id = result.id
 
 
-def progress_stream(id: str, timeout: Optional[Duration]) -> Stream[Any]:
+def progress_stream(
+    id: str, timeout: Optional[Duration], codec: Optional[Codec] = None
+) -> Stream[Any]:
     """Follow what a job reports until it ends."""
     until = None if timeout is None else now() + seconds(timeout)
     seen, wait = "none", 0.0
@@ -70,7 +77,7 @@ def progress_stream(id: str, timeout: Optional[Duration]) -> Stream[Any]:
         result: Result[Any] = Result.read(check(response))
         if result.progress_id is not None and result.progress_id != seen:
             seen = result.progress_id
-            yield [result.progress]
+            yield [opened(codec, result.progress, "progress")]
         wait = _LONGEST_WAIT_S if until is None else min(left(until), _LONGEST_WAIT_S)
         if result.finished or wait <= 0:
             return
@@ -90,7 +97,7 @@ class _JobMethods(Generic[Value]):
 
         `NotFinished` is raised when `timeout` is over before it ends.
         """
-        result: Result[Value] = yield from result_plan(self.id, timeout)
+        result: Result[Value] = yield from result_plan(self.id, timeout, self._transport.codec)
         return result.get()
 
     @call
@@ -99,7 +106,7 @@ class _JobMethods(Generic[Value]):
 
         Look at `finished`, or call `get()`, which returns the result or raises.
         """
-        return (yield from result_plan(self.id, timeout))
+        return (yield from result_plan(self.id, timeout, self._transport.codec))
 
     @stream
     def progress(self, timeout: Optional[Duration] = None) -> Stream[Any]:
@@ -109,7 +116,7 @@ class _JobMethods(Generic[Value]):
         `ctx.progress(…)`: the worker sends a report within a second, and the server tells of it.
         One that is replaced sooner may be left out.
         """
-        return (yield from progress_stream(self.id, timeout))
+        return (yield from progress_stream(self.id, timeout, self._transport.codec))
 
     @call
     def explain(self) -> Plan[Explained]:
@@ -138,6 +145,7 @@ def bound_job(kind: type[J], transport: Any, raw: Mapping[str, Any]) -> J:
     """Read a job and give it the connection on which it is waited for."""
     job = kind.read(raw)
     job._transport = transport
+    show(transport.codec, job)
     return job
 
 
@@ -201,6 +209,12 @@ class _Jobs(Part, Generic[J]):
     def change(self, /, id: str, **fields: Any) -> Plan[J]:
         """Change a job that has not begun: `priority`, `payload`, `needs`, `group`, `labels`, …."""
         body = job_fields(None, **fields)
+        if self._transport.codec is not None and "payload" in body:
+            job = JobRecord.read(check((yield request("GET", "jobs", id))))
+            place = ValuePlace("payload", job.queue, job.kind)
+            body["payload"] = sealed(self._transport.codec, body["payload"], place)
+            # The key may pass to another job, of another place.
+            id = job.id
         return self._job(check((yield request("PATCH", "jobs", id, body=body))))
 
     @call
@@ -213,12 +227,12 @@ class _Jobs(Part, Generic[J]):
     @call
     def wait(self, id: str, timeout: Optional[Duration] = None) -> Plan[Result[Any]]:
         """Wait for a job's end, by its id or as `key:KEY`."""
-        return (yield from result_plan(id, timeout))
+        return (yield from result_plan(id, timeout, self._transport.codec))
 
     @stream
     def progress(self, id: str, timeout: Optional[Duration] = None) -> Stream[Any]:
         """Follow what a job's run reports, by its id or as `key:KEY`; see `Job.progress`."""
-        return (yield from progress_stream(id, timeout))
+        return (yield from progress_stream(id, timeout, self._transport.codec))
 
     @call
     def explain(self, id: str) -> Plan[Explained]:
@@ -229,7 +243,14 @@ class _Jobs(Part, Generic[J]):
     def parents(self, id: str, *, full: bool = False) -> Stream[Parent]:
         """Show what a job waits for or waited for, with results if `full`."""
         query = {"full": True if full else None}
-        return (yield from walk(Parent.read, "jobs", id, "parents", query=query))
+        codec = self._transport.codec
+
+        def read(raw: Mapping[str, Any]) -> Parent:
+            parent = Parent.read(raw)
+            parent.result = shown(codec, parent.result, "result")
+            return parent
+
+        return (yield from walk(read, "jobs", id, "parents", query=query))
 
     @stream
     def children(self, id: str) -> Stream[Child]:

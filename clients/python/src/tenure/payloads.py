@@ -26,6 +26,8 @@ else:
 
 #: How deep a value may be nested: the server reads 64 levels, and three are around a value.
 LEVELS = 61
+#: The most bytes of a result: beyond it the settle would be refused.
+RESULT_BYTES = 256 * 1024
 
 
 def encode(value: Any, name: str = "") -> bytes:

@@ -14,6 +14,7 @@ from .middleware import Middleware, around_push, around_pushes
 from .notices import check_choice
 from .payloads import encode
 from .records import PushedMany
+from .sealing import sealed_payload
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,9 +53,9 @@ class Pushing(Generic[J]):
         """
         job = _named({**fields, "queue": queue, "payload": payload})
         with around_push(self._layers, job):
-            body, on_duplicate = _written(job)
+            body, on_duplicate = self._written(job)
             response = yield request("POST", "jobs", body=body)
-            answer = check(response)
+            answer = check(response, self._transport.codec)
             self._transport.notices.read(body, answer, response, on_duplicate)
         return bound_job(self._job_kind, self._transport, answer)
 
@@ -72,9 +73,9 @@ class Pushing(Generic[J]):
         if not named:
             return []
         with around_pushes(self._layers, named):
-            written = [_written(each) for each in named]
+            written = [self._written(each) for each in named]
             response = yield request("POST", "jobs", body=[body for body, _ in written])
-            answer = check(response)
+            answer = check(response, self._transport.codec)
         for (body, on_duplicate), raw in zip(written, answer):
             self._transport.notices.read(body, raw, response, on_duplicate)
         return [bound_job(self._job_kind, self._transport, raw) for raw in answer]
@@ -93,10 +94,10 @@ class Pushing(Generic[J]):
         total = PushedMany()
         for portion in _portions(jobs):
             with around_pushes(self._layers, portion):
-                bodies = [_written(each)[0] for each in portion]
+                bodies = [self._written(each)[0] for each in portion]
                 response = yield request("POST", "jobs", body=bodies, minimal=True)
                 try:
-                    answer = check(response)
+                    answer = check(response, self._transport.codec)
                 except TenureError as refused:
                     if refused.index is not None:
                         refused.index += total.count
@@ -107,6 +108,15 @@ class Pushing(Generic[J]):
             total.duplicates += sum(1 for each in answer if each["duplicate"])
         return total
 
+    def _written(self, job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Write a job as the server reads it; and what is said of a duplicate."""
+        on_duplicate = job.get("on_duplicate") or "warn"
+        check_choice(on_duplicate)
+        body = job_fields(**job)
+        if self._transport.codec is not None and "payload" in body:
+            body["payload"] = sealed_payload(self._transport.codec, body)
+        return body, on_duplicate
+
 
 def _named(job: Mapping[str, Any]) -> dict[str, Any]:
     """Give a job an id, by which the call can be repeated, and middleware say which job it is."""
@@ -114,13 +124,6 @@ def _named(job: Mapping[str, Any]) -> dict[str, Any]:
     if named.get("id") is None:
         named["id"] = new_id("job")
     return named
-
-
-def _written(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Write a job as the server reads it; and what is said of a duplicate."""
-    on_duplicate = job.get("on_duplicate") or "warn"
-    check_choice(on_duplicate)
-    return job_fields(**job), on_duplicate
 
 
 def _portions(jobs: Iterable[Mapping[str, Any]]) -> Iterable[list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from .durations import Duration, Moment, duration_text, moment_text, read_moment
 from .jobs import AsyncJob, J, Job, bound_job
 from .records import DoneMany, Flow, Schedule, Synced
 from .scarce import gone, lines_request, until_fields
+from .sealing import sealed_payload
 
 _LONGEST_WAIT_S = 30.0
 
@@ -34,6 +35,13 @@ class _Schedules(Part, Generic[J]):
 
     _kind: type[J]
 
+    def _written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        written = schedule_fields(fields)
+        job = written.get("job")
+        if self._transport.codec is not None and job is not None:
+            written["job"] = {**job, "payload": sealed_payload(self._transport.codec, job)}
+        return written
+
     @call
     def get(self, id: str) -> Plan[Schedule]:
         """Show a schedule, with its next five moments."""
@@ -51,14 +59,16 @@ class _Schedules(Part, Generic[J]):
 
         `starts_at`, `ends_at`, `jitter`, `overlap`, `catch_up`, `catch_up_max`, `owner`.
         """
-        body = schedule_fields(settings)
-        return Schedule.read(check((yield request("PUT", "schedules", id, body=body))))
+        body = self._written(settings)
+        response = yield request("PUT", "schedules", id, body=body)
+        return Schedule.read(check(response, self._transport.codec))
 
     @call
     def change(self, /, id: str, **settings: Any) -> Plan[Schedule]:
         """Change what is named."""
-        body = schedule_fields(settings)
-        return Schedule.read(check((yield request("PATCH", "schedules", id, body=body))))
+        body = self._written(settings)
+        response = yield request("PATCH", "schedules", id, body=body)
+        return Schedule.read(check(response, self._transport.codec))
 
     @call
     def delete(self, id: str) -> Plan[None]:
@@ -95,9 +105,10 @@ class _Schedules(Part, Generic[J]):
         version: Optional[int] = None,
     ) -> Plan[Synced]:
         """Make these schedules the whole set of an owner; others are left alone."""
-        items = [schedule_fields(each) for each in schedules]
+        items = [self._written(each) for each in schedules]
         query = {"owner": owner, "force": True if force else None, "version": version}
-        return Synced.read(check((yield lines_request("schedules", query=query, items=items))))
+        response = yield lines_request("schedules", query=query, items=items)
+        return Synced.read(check(response, self._transport.codec))
 
     @call
     def preview(

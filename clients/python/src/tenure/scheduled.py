@@ -13,6 +13,7 @@ from ._text import logger
 from .client import Tenure
 from .durations import duration_text, is_duration
 from .errors import EmptySet, RetiresMost, TenureError
+from .sealing import Codec
 from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def _job(task: Task[Any], entry: Entry) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def in_sync(settings: Settings, owner: str, specs: list[dict[str, Any]]) -> Iterator[None]:
+def in_sync(
+    settings: Settings, owner: str, specs: list[dict[str, Any]], codec: Optional[Codec] = None
+) -> Iterator[None]:
     """Sync an app's schedules beside a block that runs its worker, as soon as the server answers.
 
     An app that has none leaves those of its owner alone: it may never have had any.
@@ -109,7 +112,7 @@ def in_sync(settings: Settings, owner: str, specs: list[dict[str, Any]]) -> Iter
     over = threading.Event()
     thread = threading.Thread(
         target=sync_until_done,
-        args=(settings, owner, specs, over),
+        args=(settings, owner, specs, over, codec),
         name="tenure-schedules",
         daemon=True,
     )
@@ -122,10 +125,16 @@ def in_sync(settings: Settings, owner: str, specs: list[dict[str, Any]]) -> Iter
 
 
 def sync_until_done(
-    settings: Settings, owner: str, specs: list[dict[str, Any]], over: threading.Event
+    settings: Settings,
+    owner: str,
+    specs: list[dict[str, Any]],
+    over: threading.Event,
+    codec: Optional[Codec] = None,
 ) -> None:
     """Sync schedules as soon as a server answers, unless it is `over` before."""
-    with Tenure(settings.url, settings.token, settings.namespace, retry_for=0) as client:
+    with Tenure(
+        settings.url, settings.token, settings.namespace, retry_for=0, codec=codec
+    ) as client:
         while True:
             try:
                 done = client.schedules.sync(owner, specs)

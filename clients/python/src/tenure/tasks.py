@@ -15,7 +15,7 @@ from .context import Context
 from .fields import JobOptions, job_fields, refuse_unknown
 from .middleware import around_run
 from .outcomes import Outcome, Stop
-from .payloads import LEVELS, DoesNotFit, encode, fit, is_model, too_deep
+from .payloads import LEVELS, RESULT_BYTES, DoesNotFit, encode, fit, is_model, too_deep
 from .pushable import F, Pushable
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ else:
 R = TypeVar("R")
 Kinds = tuple[type[BaseException], ...]
 
-#: The bound of the server: beyond it the settle would be refused.
-_RESULT_BYTES = 256 * 1024
 #: What to do instead of raising `tenure.Stop`, by which a worker stops a handler.
 _NOBODY_STOPPED = (
     "the handler raised it, and nobody had stopped the run; raise tenure.Snooze to run again "
@@ -327,8 +325,8 @@ def succeeded(value: Any) -> dict[str, Any]:
             f"its result cannot be stored: it is nested {deep} levels deep; at most {LEVELS} go"
         )
     size = len(written)
-    if size > _RESULT_BYTES:
-        return final(f"its result has {size} bytes as JSON; at most {_RESULT_BYTES} can be stored")
+    if size > RESULT_BYTES:
+        return final(f"its result has {size} bytes as JSON; at most {RESULT_BYTES} can be stored")
     return {"outcome": "succeeded", "result": value}
 
 

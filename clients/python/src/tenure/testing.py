@@ -33,7 +33,7 @@ from .app import App
 from .client import Tenure
 from .context import Context
 from .durations import Duration, duration_text, read_moment
-from .errors import RouteNotFound, TenureError
+from .errors import CodecError, RouteNotFound, TenureError
 from .jobs import Job
 from .outcomes import Outcome
 from .payloads import DoesNotFit
@@ -266,9 +266,9 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
         if task is None:
             item = unknown_kind(job.queue, job.kind)
             raise LookupError(item["error"])
-        value = _call(task, task.arguments(job.payload, context), context)
+        value = _call(task, task.arguments(context._open(), context), context)
         item = succeeded(value)
-    except DoesNotFit as refused:
+    except (CodecError, DoesNotFit) as refused:
         error, item = refused, final(str(refused))
     except GaveUp as gave_up:
         error, item = gave_up.error, gave_up.settle_item()
@@ -276,6 +276,7 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
         item = outcome.settle_item()
     except BaseException as raised:
         error, item = raised, failed(raised)
+    result = item.get("result")
     item = context._complete({"lease": lease.lease, **item, **progress})
     if "error" in item:
         item["error"] = bounded(item["error"])
@@ -283,7 +284,8 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
     (settled,) = answer["settled"]
     if not settled["ok"]:
         error = error or TenureError(f"job {job.id}: its outcome counts no more", code="lease_lost")
-    return Ran(job, item["outcome"], item.get("result"), item.get("error")), error
+    done = item["outcome"] == "succeeded"
+    return Ran(job, item["outcome"], result if done else None, item.get("error")), error
 
 
 def _call(task: Task[Any], arguments: dict[str, Any], context: Context) -> Any:

@@ -19,6 +19,7 @@ from .._wire import new_id
 from ..app import App as _App
 from ..payloads import encode
 from ..pushable import A, After0, After1, After2, After3, B, C, Pushable
+from ..sealing import Codec
 
 if TYPE_CHECKING:
     import logging
@@ -45,8 +46,14 @@ class App(_App):
     What is not there comes from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE.
     """
 
-    def __init__(self, *, retry_for: float = _RETRY_FOR_S, owner: Optional[str] = None) -> None:
-        super().__init__(retry_for=retry_for, owner=owner)
+    def __init__(
+        self,
+        *,
+        retry_for: float = _RETRY_FOR_S,
+        owner: Optional[str] = None,
+        codec: Optional[Codec] = None,
+    ) -> None:
+        super().__init__(retry_for=retry_for, owner=owner, codec=codec)
 
     @property
     def settings(self) -> Settings:

@@ -22,8 +22,9 @@ from .._text import describe, logger
 from .._wire import now
 from ..app import App
 from ..context import Context
-from ..errors import TenureError
-from ..tasks import failed, succeeded
+from ..errors import CodecError, TenureError
+from ..outcomes import Outcome
+from ..tasks import failed, final, succeeded
 from ..worker.loop import DRAINING, Worker
 from ..worker.runs import Run, Runner, make_context
 from ..worker.written import Written, write
@@ -204,7 +205,14 @@ class SpiderJobs:
             run, make_context(run, transport, lambda value: keeper.report(run.id, value))
         )
         self._running[run.id] = job
-        self.arrivals.put_nowait(job)
+        try:
+            job.context._open()
+        except CodecError as refused:
+            self._end(job, write(final(str(refused)), job.context))
+        except Outcome as outcome:
+            self._end(job, write(outcome.settle_item(), job.context))
+        else:
+            self.arrivals.put_nowait(job)
 
     def _told_to_stop(self, run: Run, reason: str) -> None:
         job = self._running.get(run.id)

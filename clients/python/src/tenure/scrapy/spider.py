@@ -157,7 +157,7 @@ class TenureSpider(Spider):
         queues = [self.queue] if isinstance(self.queue, str) else list(self.queue)
         self._tenure_jobs = SpiderJobs(
             self.crawler,
-            App(*server_settings(self.crawler)),
+            App(*server_settings(self.crawler), codec=settings.get("TENURE_CODEC")),
             queues,
             self.finish_job,
             concurrency=settings.getint("TENURE_JOBS", 8),

@@ -101,6 +101,7 @@ class Child:
         self._begun = begun
         self._app = app
         self._transport = Transport(app.settings, retry_for=15)
+        self._transport.codec = app.codec
         self._state = threading.Condition()
         self._send_lock = threading.Lock()
         #: The run that is running, and until when it may go on.

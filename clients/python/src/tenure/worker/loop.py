@@ -58,6 +58,7 @@ class Worker:
         self._drain_timeout = drain_timeout
         self._until_empty = until_empty
         transport = WatchedTransport(app.settings)
+        transport.codec = app.codec
         self._reach = transport.reach
         self._exchange = Exchange(
             transport,

@@ -12,7 +12,8 @@ from .._handlers import Handler, HandlerApp
 from .._http import Transport
 from .._wire import now
 from ..context import Context
-from ..outcomes import STOPS, Stop
+from ..errors import CodecError
+from ..outcomes import STOPS, Outcome, Stop
 from ..payloads import DoesNotFit
 from ..records import LeaseRecord
 from ..tasks import failed, final, succeeded, unknown_kind
@@ -196,9 +197,13 @@ def prepare(
     if task is None:
         return None, unknown_kind(run.queue, run.kind)
     try:
-        return task, task.arguments(context.job.payload, context)
-    except DoesNotFit as refused:
+        return task, task.arguments(context._open(), context)
+    except (CodecError, DoesNotFit) as refused:
+        # A retry would read the same.
         return None, final(str(refused))
+    except Outcome as outcome:
+        # Of the codec: its key cannot be had now.
+        return None, outcome.settle_item()
 
 
 def _run_coroutine(coroutine: Any, interruptible: Interruptible) -> Any:
