@@ -41,10 +41,11 @@ const SECTIONS = {
   ].flat(),
   Events: ["TenureEvent", "EventGap", "EventOptions"],
   "Traces and reports of errors": ["Instrumentation", "PushCall", "RunEnd"],
+  Codecs: ["Codec", "ValuePlace"],
   Errors: [
     ["TenureError", "ErrorFields", "ErrorCode", "ClientCode", "WrongOption", "NotJson", "SchemaMismatch"],
     ["SchemaIssue", "Invalid", "NotFound", "Conflict", "NotPermitted", "Busy", "Unreachable", "OutcomeUnknown"],
-    ["UnexpectedAnswer", "NotGranted", "NotFinished", "JobFailed", "JobCancelled"],
+    ["UnexpectedAnswer", "NotGranted", "NotFinished", "JobFailed", "JobCancelled", "CodecError"],
   ].flat(),
   "Schemas and the version": ["StandardSchema", "StandardResult", "StandardIssue", "InputOf", "OutputOf", "VERSION"],
 };

@@ -1,3 +1,4 @@
+import { shownJob } from "./codec.js";
 import { type EventOptions, lastEvent, readEvents, type TenureEvent } from "./events.js";
 import { Flows } from "./flows.js";
 import type {
@@ -17,7 +18,7 @@ import type {
 import { Heartbeats } from "./heartbeats/heartbeats.js";
 import { workerId } from "./ids.js";
 import { type Abortable, Job, signalOf } from "./job.js";
-import { JOB, type JobOptions, type JobSpec, readSpec, type WrittenJob, writeJob } from "./job-fields.js";
+import { JOB, type JobOptions, type JobSpec, readSpec, writeJob, writeSpecs } from "./job-fields.js";
 import { acquire, type Lease, type LeaseOptions } from "./leasing.js";
 import { listOf } from "./lists.js";
 import type { Need } from "./needs.js";
@@ -99,6 +100,7 @@ export class Tenure implements AsyncDisposable {
     this.#settings = settings;
     this.#sender = settings.fetch ? new FetchSender(settings.fetch) : new HttpSender(settings);
     this.#transport = new Transport(settings, settings.token, this.#sender, settings.logger, settings.retryFor);
+    this.#transport.codec = settings.codec;
     this.#pusher = new Pusher(this.#transport, settings.logger, settings.instrumentation);
     this.#heartbeats = new Heartbeats(settings, this.#transport, settings.logger);
     this.limits = new Limits(this.#transport);
@@ -125,7 +127,8 @@ export class Tenure implements AsyncDisposable {
    */
   async push<R = unknown>(queue: string, payload?: unknown, options?: JobOptions & Abortable): Promise<Job<R>> {
     const { signal, ...given } = readOptions(options, PUSH, "push") as Partial<NewJob> & Abortable;
-    const job = writeJob({ queue: as.text(queue, "the queue of push"), ...given, payload: payload ?? null });
+    const spec = { queue: as.text(queue, "the queue of push"), ...given, payload: payload ?? null };
+    const job = await writeJob(spec, this.#settings.codec);
     const answer = await this.#pusher.push(job, signal);
     return new Job<R>(this.#transport, answer.id, answer);
   }
@@ -137,9 +140,9 @@ export class Tenure implements AsyncDisposable {
    * @throws the error of the first refused job, with its `index`.
    */
   async pushAll(jobs: readonly JobSpec[], options?: Abortable): Promise<Job[]> {
-    const written = jobs.map((job) => writeJob(readSpec(job, "pushAll")));
-    if (written.length === 0) return [];
     const signal = signalOf(options, "pushAll");
+    const written = await Promise.all(jobs.map((job) => writeJob(readSpec(job, "pushAll"), this.#settings.codec)));
+    if (written.length === 0) return [];
     const pushed = await this.#pusher.call(written, (traced) =>
       this.#transport.json<PushedJob[]>({
         method: "POST",
@@ -162,10 +165,7 @@ export class Tenure implements AsyncDisposable {
    */
   async pushMany(jobs: Iterable<JobSpec> | AsyncIterable<JobSpec>, options?: PushManyOptions): Promise<PushedMany> {
     readOptions(options, MANY, "pushMany");
-    const written = async function* (): AsyncGenerator<WrittenJob> {
-      for await (const job of jobs) yield writeJob(readSpec(job, "pushMany"));
-    };
-    return await pushMany(this.#pusher, written(), options ?? {});
+    return await pushMany(this.#pusher, writeSpecs(jobs, this.#settings.codec), options ?? {});
   }
 
   /** A job, by its id or by `key:KEY`. No call is made. */
@@ -176,7 +176,8 @@ export class Tenure implements AsyncDisposable {
   /** Jobs, newest first. Payloads and results are left out unless `full` is given. */
   jobs(query?: JobQuery & { full?: boolean } & Abortable): AsyncIterable<JobRecord> {
     const { signal, ...read } = readOptions(query, LIST, "jobs") as Record<string, unknown> & Abortable;
-    return listOf(this.#transport, "jobs", read, signal);
+    const { codec } = this.#settings;
+    return listOf<JobRecord>(this.#transport, "jobs", read, signal, codec && ((job) => shownJob(codec, job)));
   }
 
   /** Cancels all jobs that fit; returns how many. */

@@ -1,3 +1,4 @@
+import { isSealed, open, openParent, seal, shown } from "./codec.js";
 import { type Duration, durationText } from "./durations.js";
 import type { Job as JobRecord, LeasedResource, Lease as LeaseRecord, NewJob, Parent } from "./generated.js";
 import { type JobSpec, type Pushable, readSpec, type TaskPushOptions, writeJob } from "./job-fields.js";
@@ -11,6 +12,11 @@ import { resourceOf, Verdicts } from "./verdicts.js";
 
 const PROGRESS_BYTES = 4096;
 const PUSHES_MAX = 100;
+
+function bounded(progress: string): void {
+  const bytes = Buffer.byteLength(progress);
+  if (bytes > PROGRESS_BYTES) wrong("progress", `has ${bytes} bytes as JSON; it takes at most ${PROGRESS_BYTES}`);
+}
 
 /** One run of a job, as its handler sees it. */
 export class Context {
@@ -26,6 +32,10 @@ export class Context {
   together: readonly LeasedResource[];
   /** The trace of the jobs that are stored with the end of this run. @internal */
   traceparent: string | undefined;
+  /** Done when all that was said until now is sealed and can be sent. @internal */
+  sealing: Promise<unknown> | undefined;
+  /** Why a report could not be sealed. @internal */
+  fault: unknown;
   #lease: LeaseRecord;
   #transport: Transport;
   #report: (progress: string) => void;
@@ -78,15 +88,49 @@ export class Context {
 
   /**
    * Reports how far the run is: any JSON of at most 4 KiB. The job shows it within a second; of several
-   * reports in a second the last one counts. The value is read at once.
+   * reports in a second the last one counts. The value is read at once. A codec makes it a third longer,
+   * and the bound is for what it made.
    */
   progress(value: unknown): void {
     let written = encode(value, "progress", true);
     // Looked for in its texts: a secret of digits may stand in a number by accident.
     if (this.together.length > 0) written = JSON.stringify(valueWithout(JSON.parse(written), this.#said().secrets));
-    const bytes = Buffer.byteLength(written);
-    if (bytes > PROGRESS_BYTES) wrong("progress", `has ${bytes} bytes as JSON; it takes at most ${PROGRESS_BYTES}`);
-    if (value !== null && value !== undefined) this.#report(written);
+    bounded(written);
+    if (value === null || value === undefined) return;
+    if (!this.#transport.codec) {
+      this.#report(written);
+      return;
+    }
+    // One after the other, so that the last one counts.
+    this.sealing = this.#after(async () => {
+      const sealed = await this.seal(written, "progress");
+      bounded(sealed);
+      this.#report(sealed);
+    }).catch((fault) => {
+      this.fault = fault;
+    });
+  }
+
+  async #after<T>(act: () => Promise<T>): Promise<T> {
+    await this.sealing;
+    return await act();
+  }
+
+  /** What is sent of a value of this job. @internal */
+  seal(json: string, part: "result" | "progress"): Promise<string> {
+    return seal(this.#transport.codec, json, part, this.job);
+  }
+
+  /** Opens the payload of the job; undefined if it is not sealed. @throws `CodecError` @internal */
+  open(): Promise<void> | undefined {
+    return isSealed(this.job.payload) || isSealed(this.job.progress) ? this.#open() : undefined;
+  }
+
+  async #open(): Promise<void> {
+    const { codec } = this.#transport;
+    this.job.payload = await open(codec, this.job.payload, "payload", this.job);
+    // The report of the run before is a help, and no reason to fail.
+    this.job.progress = await shown(codec, this.job.progress, "progress");
   }
 
   /**
@@ -96,10 +140,25 @@ export class Context {
   async push<In>(task: Pushable<In>, payload: In, options?: TaskPushOptions): Promise<string>;
   async push(job: JobSpec): Promise<string>;
   async push(what: Pushable<never> | JobSpec, payload?: unknown, options?: TaskPushOptions): Promise<string> {
+    const before = this.sealing;
+    const pushing = this.#push(what, payload, options, before);
+    // The end of the run waits for it, also where the handler does not.
+    this.sealing = pushing.catch(() => before);
+    return await pushing;
+  }
+
+  async #push(
+    what: Pushable<never> | JobSpec,
+    payload: unknown,
+    options: TaskPushOptions | undefined,
+    before: Promise<unknown> | undefined,
+  ): Promise<string> {
     const isTask = "jobOf" in what;
     const spec: Partial<NewJob> = isTask ? await what.jobOf(payload as never, options) : readSpec(what, "ctx.push");
+    const traced = this.traceparent === undefined ? spec : { traceparent: this.traceparent, ...spec };
+    const job = await writeJob(traced, this.#transport.codec);
+    await before;
     if (this.#pushes.length >= PUSHES_MAX) wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`);
-    const job = writeJob(this.traceparent === undefined ? spec : { traceparent: this.traceparent, ...spec });
     this.#pushes.push(job.json);
     return job.id;
   }
@@ -129,9 +188,11 @@ export class Context {
     this.#nextIn = durationText(time, "nextIn");
   }
 
-  /** The jobs that this one waited for, with their results. */
+  /** The jobs that this one waited for, with their results. @throws `CodecError` for a result that it cannot open */
   parents(): AsyncIterable<Parent> {
-    return listOf(this.#transport, `jobs/${part(this.job.id)}/parents`, { full: true });
+    const { codec } = this.#transport;
+    const read = (each: Parent) => openParent(each, (value, part) => open(codec, value, part));
+    return listOf<Parent>(this.#transport, `jobs/${part(this.job.id)}/parents`, { full: true }, undefined, read);
   }
 
   // Made for the runs that need them.

@@ -11,7 +11,10 @@ export type ClientCode =
   | "not_finished"
   | "job_failed"
   | "job_cancelled"
-  | "duplicate_job";
+  | "duplicate_job"
+  | "no_codec"
+  | "wrong_codec"
+  | "codec_failed";
 
 /** All codes of a `TenureError`: those of the server, and those of this package. */
 export type ErrorCode = Code | ClientCode;
@@ -129,6 +132,13 @@ export class JobFailed extends TenureError {}
 /** The job whose result was asked for was cancelled; `job` is its id. */
 export class JobCancelled extends TenureError {}
 
+/**
+ * A value is sealed and cannot be opened here, or could not be sealed. `no_codec`: this client has no codec.
+ * `wrong_codec`: it has one of another name. `codec_failed`: its codec threw, as for a wrong key; `cause` is what it
+ * threw.
+ */
+export class CodecError extends TenureError {}
+
 /** One mismatch that a schema found. */
 export interface SchemaIssue {
   /** Where in the value, such as `payload.order.id`. */
@@ -165,6 +175,7 @@ const NAMES = new Map<unknown, string>(
     NotFinished,
     JobFailed,
     JobCancelled,
+    CodecError,
     SchemaMismatch,
   }).map(([name, kind]) => [kind, name]),
 );

@@ -1,9 +1,11 @@
 export { type JobQuery, Tenure } from "./client.js";
+export type { Codec, ValuePlace } from "./codec.js";
 export { Context } from "./context.js";
 export type { Duration, DurationUnit, Moment } from "./durations.js";
 export {
   Busy,
   type ClientCode,
+  CodecError,
   Conflict,
   type ErrorCode,
   type ErrorFields,

@@ -1,3 +1,4 @@
+import { type Codec, seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
 import { WrongOption } from "./errors.js";
 import type { AfterEntry, NewJob } from "./generated.js";
@@ -205,10 +206,11 @@ export interface WrittenJob {
 }
 
 /** Writes a job as the server reads it. One without an id gets one, by which its push can be repeated. */
-export function writeJob(job: Partial<NewJob>): WrittenJob {
+export async function writeJob(job: Partial<NewJob>, codec: Codec | undefined): Promise<WrittenJob> {
   const id = job.id ?? newId("job");
   const { payload, ...rest } = job;
-  const written = payload === undefined ? "" : `,"payload":${encode(payload, "payload")}`;
+  const written =
+    payload === undefined ? "" : `,"payload":${await seal(codec, encode(payload, "payload"), "payload", job)}`;
   const json = `${JSON.stringify({ ...rest, id }).slice(0, -1)}${written}}`;
   return { id, queue: job.queue ?? "default", isTraced: job.traceparent !== undefined, json };
 }
@@ -216,4 +218,12 @@ export function writeJob(job: Partial<NewJob>): WrittenJob {
 /** Reads a job of `pushAll` and `pushMany`. */
 export function readSpec(spec: JobSpec, call: string): Partial<NewJob> {
   return readOptions(spec, SPEC, call) as Partial<NewJob>;
+}
+
+/** Writes the jobs of `pushMany`, one by one as they are read. */
+export async function* writeSpecs(
+  specs: Iterable<JobSpec> | AsyncIterable<JobSpec>,
+  codec: Codec | undefined,
+): AsyncGenerator<WrittenJob> {
+  for await (const spec of specs) yield await writeJob(readSpec(spec, "pushMany"), codec);
 }

@@ -1,4 +1,5 @@
 import { now } from "./clock.js";
+import { open, openParent, seal, shown, shownJob } from "./codec.js";
 import { type Duration, durationText, type Moment, milliseconds } from "./durations.js";
 import { Conflict, JobCancelled, JobFailed, NotFinished } from "./errors.js";
 import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
@@ -7,7 +8,7 @@ import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { as, readOptions, shape, unknownOption } from "./options.js";
-import { part, type Transport } from "./transport.js";
+import { type Call, part, type Transport } from "./transport.js";
 
 /** The longest wait of one call. */
 const SLICE_MS = 30_000;
@@ -90,13 +91,18 @@ export class Job<R = unknown> implements Pushed {
 
   /** Reads the job. @throws `NotFound` once it is no longer kept. */
   get(options?: Abortable): Promise<JobRecord> {
-    return this.#transport.json({ method: "GET", path: this.#path, ...signalOf(options, "get") });
+    return this.#shown({ method: "GET", path: this.#path, ...signalOf(options, "get") });
+  }
+
+  async #shown(call: Call): Promise<JobRecord> {
+    return await shownJob(this.#transport.codec, await this.#transport.json(call));
   }
 
   /**
    * Waits for the end of the job and returns its result. The wait goes on over a restart of the server.
    *
-   * @throws `JobFailed`, `JobCancelled`, or `NotFinished` when `wait` is over.
+   * @throws `JobFailed`, `JobCancelled`, or `NotFinished` when `wait` is over; `CodecError` for a result that this
+   * client cannot open.
    */
   async result(options: ResultOptions = {}): Promise<R> {
     const read = readOptions(options, WAITING, "result");
@@ -105,7 +111,10 @@ export class Job<R = unknown> implements Pushed {
     for (;;) {
       const left = until - now();
       const found = await this.#await(Math.max(0, Math.min(left, SLICE_MS)), undefined, left, signal);
-      if (found.state === "succeeded") return this.#read ? await this.#read(found.result) : (found.result as R);
+      if (found.state === "succeeded") {
+        const result = await open(this.#transport.codec, found.result, "result");
+        return this.#read ? await this.#read(result) : (result as R);
+      }
       if (found.state === "failed") {
         throw new JobFailed("job_failed", `job ${this.id} failed: ${found.error ?? "no error is known"}`, {
           job: found.id,
@@ -136,7 +145,7 @@ export class Job<R = unknown> implements Pushed {
       const found = await this.#await(SLICE_MS, seen, Number.POSITIVE_INFINITY, signal);
       if (found.progress_id !== null && found.progress_id !== seen) {
         seen = found.progress_id;
-        yield found.progress;
+        yield await open(this.#transport.codec, found.progress, "progress");
       }
       if (found.finished_at !== null) return;
     }
@@ -160,7 +169,7 @@ export class Job<R = unknown> implements Pushed {
 
   /** Cancels the job. A running one is asked to stop. @throws `Conflict` if it has ended otherwise. */
   cancel(options?: Abortable): Promise<JobRecord> {
-    return this.#transport.json({ method: "POST", path: `${this.#path}/cancel`, ...signalOf(options, "cancel") });
+    return this.#shown({ method: "POST", path: `${this.#path}/cancel`, ...signalOf(options, "cancel") });
   }
 
   /** Lets a failed or cancelled job run again; its attempts begin at 0. @throws `Conflict` if it is neither. */
@@ -170,7 +179,7 @@ export class Job<R = unknown> implements Pushed {
     const before = await this.get(signal);
     const body = before.finished_at === null ? undefined : JSON.stringify({ finished_at: before.finished_at });
     try {
-      return await this.#transport.json<JobRecord>({ method: "POST", path: `${this.#path}/retry`, body, ...signal });
+      return await this.#shown({ method: "POST", path: `${this.#path}/retry`, body, ...signal });
     } catch (refused) {
       if (!(refused instanceof Conflict) || refused.code !== "wrong_state" || body === undefined) throw refused;
       // The first sending may have been carried out.
@@ -188,15 +197,23 @@ export class Job<R = unknown> implements Pushed {
   }
 
   /** Changes a job that waits. @throws `Conflict` if it runs or has ended. */
-  change(changes: JobChanges, options?: Abortable): Promise<JobRecord> {
+  async change(changes: JobChanges, options?: Abortable): Promise<JobRecord> {
     const read = readOptions(changes, CHANGES, "change") as JobPatch;
-    const body = encode(read, "change");
-    return this.#transport.json({ method: "PATCH", path: this.#path, body, ...signalOf(options, "change") });
+    const signal = signalOf(options, "change");
+    const { codec } = this.#transport;
+    let path = this.#path;
+    if (codec && read.payload !== undefined) {
+      // Sealed for its queue and kind. A key may pass to a job of another place, so the id names it.
+      const job = await this.get(signal);
+      path = `jobs/${part(job.id)}`;
+      read.payload = JSON.parse(await seal(codec, encode(read.payload, "payload"), "payload", job));
+    }
+    return await this.#shown({ method: "PATCH", path, body: encode(read, "change"), ...signal });
   }
 
   /** Lets a scheduled job run now. @throws `Conflict` if it waits for parents or has ended. */
   runNow(options?: Abortable): Promise<JobRecord> {
-    return this.#transport.json({ method: "POST", path: `${this.#path}/run-now`, ...signalOf(options, "runNow") });
+    return this.#shown({ method: "POST", path: `${this.#path}/run-now`, ...signalOf(options, "runNow") });
   }
 
   /** Cancels and forgets the job. @throws `Conflict` if it runs. */
@@ -206,7 +223,10 @@ export class Job<R = unknown> implements Pushed {
 
   /** The jobs that it waits for, with their results. */
   parents(options?: Abortable): AsyncIterable<Parent> {
-    return listOf(this.#transport, `${this.#path}/parents`, { full: true }, signalOf(options, "parents").signal);
+    const { codec } = this.#transport;
+    const read = codec && ((each: Parent) => openParent(each, (value, part) => shown(codec, value, part)));
+    const { signal } = signalOf(options, "parents");
+    return listOf<Parent>(this.#transport, `${this.#path}/parents`, { full: true }, signal, read);
   }
 
   /** The jobs that wait for it. */

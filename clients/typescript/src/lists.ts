@@ -9,12 +9,13 @@ export async function* listOf<T>(
   path: string,
   query: Call["query"],
   signal?: AbortSignal,
+  read?: (item: T) => Promise<T>,
 ): AsyncGenerator<T, void, void> {
   let cursor: string | undefined;
   do {
     const call: Call = { method: "GET", path, query: { max: PAGE, ...query, cursor }, signal };
     const page = await transport.json<{ items: T[]; next?: string | null }>(call);
-    yield* page.items;
+    for (const item of page.items) yield read ? await read(item) : item;
     cursor = page.next ?? undefined;
   } while (cursor !== undefined);
 }

@@ -1,5 +1,6 @@
 import { Backoff, sleep } from "./backoff.js";
 import { now } from "./clock.js";
+import { withAdvice } from "./codec.js";
 import { fromProblem, TenureError } from "./errors.js";
 import type { Problem } from "./generated.js";
 import { type Instrumentation, instrumentPush } from "./instrumentation.js";
@@ -46,7 +47,9 @@ export async function pushLines(
     if (text === "") continue;
     const line = JSON.parse(text) as LineAnswer;
     answers[line.line - 1] =
-      "code" in line ? fromProblem(line.status, line) : { ...line, replaced: line.replaced ?? false };
+      "code" in line
+        ? withAdvice(transport.codec, fromProblem(line.status, line))
+        : { ...line, replaced: line.replaced ?? false };
   }
   for (let n = 0; n < jobs.length; n++) {
     answers[n] ??= new TenureError("outcome_unknown", `the push of job ${jobs[n]?.id} was not answered`);

@@ -1,3 +1,4 @@
+import { seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
 import { WrongOption } from "./errors.js";
 import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
@@ -132,20 +133,24 @@ export class Schedules {
   }
 
   /** Makes a schedule, or replaces all settings of one. The same settings again do nothing. */
-  set(id: string, settings: ScheduleSettings, options?: Abortable): Promise<Schedule> {
-    const body = JSON.stringify(readOptions(settings, SETTINGS, "schedules.set"));
-    return this.#transport.json({ method: "PUT", path: this.#path(id), body, ...signalOf(options, "schedules.set") });
+  async set(id: string, settings: ScheduleSettings, options?: Abortable): Promise<Schedule> {
+    const body = JSON.stringify(await this.#sealed(readOptions(settings, SETTINGS, "schedules.set")));
+    const signal = signalOf(options, "schedules.set");
+    return await this.#transport.json({ method: "PUT", path: this.#path(id), body, ...signal });
   }
 
   /** Changes what is given. @throws `NotFound` */
-  change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
-    const body = JSON.stringify(readOptions(changes, SETTINGS, "schedules.change"));
-    return this.#transport.json({
-      method: "PATCH",
-      path: this.#path(id),
-      body,
-      ...signalOf(options, "schedules.change"),
-    });
+  async change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
+    const body = JSON.stringify(await this.#sealed(readOptions(changes, SETTINGS, "schedules.change")));
+    const signal = signalOf(options, "schedules.change");
+    return await this.#transport.json({ method: "PATCH", path: this.#path(id), body, ...signal });
+  }
+
+  async #sealed(item: { job?: ScheduledJob }): Promise<object> {
+    const { codec } = this.#transport;
+    if (!codec || item.job?.payload === undefined) return item;
+    const payload = JSON.parse(await seal(codec, encode(item.job.payload, "payload"), "payload", item.job));
+    return { ...item, job: { ...item.job, payload } };
   }
 
   /** Shows one, with its next five moments. @throws `NotFound` */
@@ -236,8 +241,8 @@ export class Schedules {
   }
 
   /** Sends a set whose items are read already. @internal */
-  putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
-    const body = JSON.stringify(items);
-    return this.#transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
+  async putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
+    const body = JSON.stringify(await Promise.all(items.map((item) => this.#sealed(item))));
+    return await this.#transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
   }
 }

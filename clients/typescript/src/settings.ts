@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { type Address, DEFAULT_PORT, readAddresses, readStore, type StoreAddress } from "./addresses.js";
+import type { Codec } from "./codec.js";
 import type { Duration } from "./durations.js";
 import { WrongOption } from "./errors.js";
 import type { Instrumentation } from "./instrumentation.js";
@@ -41,6 +42,8 @@ export interface ClientOptions {
   owner?: string;
   /** Takes log lines; `false` takes none. Default: warnings and errors on stderr. */
   logger?: Logger | false;
+  /** Seals payloads, results and progress, and opens them: the server reads none of them. Default none. */
+  codec?: Codec;
   /** Surrounds pushes and runs, as `otel()` of `tenure/otel` does for traces. Default none. */
   instrumentation?: Instrumentation;
 }
@@ -60,6 +63,12 @@ const SHAPE = shape({
   retryFor: as.ms,
   owner: as.text,
   logger: as.any,
+  codec: (value, name) => {
+    const codec = value as Partial<Codec> | null;
+    return typeof codec?.encode === "function" && typeof codec.decode === "function" && codec.name
+      ? codec
+      : wrong(name, "must be an object with a `name`, `encode` and `decode`");
+  },
   instrumentation: (value, name) =>
     typeof value === "object" && value !== null ? value : wrong(name, `must be an object, not ${shown(value)}`),
 });
@@ -84,6 +93,7 @@ export interface Settings extends Plain {
   readonly retryFor: number;
   readonly owner: string | undefined;
   readonly logger: Logger;
+  readonly codec: Codec | undefined;
   readonly instrumentation: Instrumentation | undefined;
 }
 
@@ -119,6 +129,7 @@ export function readSettings(options: ClientOptions | undefined): Settings {
     owner: read["owner"] as string | undefined,
     retryFor: (read["retry_for"] as number | undefined) ?? 60_000,
     logger: read["logger"] === false ? SILENT : unfailing((read["logger"] as Logger | undefined) ?? TO_STDERR),
+    codec: read["codec"] as Codec | undefined,
     instrumentation: read["instrumentation"] as Instrumentation | undefined,
   };
 }

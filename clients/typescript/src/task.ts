@@ -161,7 +161,7 @@ export class Task<In, R> implements Pushable<In> {
   }
 
   async #written(payload: In, options?: TaskPushOptions & Abortable): Promise<WrittenJob> {
-    return writeJob(await this.jobOf(payload, options));
+    return await writeJob(await this.jobOf(payload, options), this.#pusher.transport.codec);
   }
 
   /**

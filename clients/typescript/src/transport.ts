@@ -1,6 +1,7 @@
 import type { Address } from "./addresses.js";
 import { Backoff, sleep } from "./backoff.js";
 import { now } from "./clock.js";
+import { type Codec, withAdvice } from "./codec.js";
 import { fromProblem, OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable } from "./errors.js";
 import type { Logger } from "./log.js";
 import { ConnectionLost, type Incoming, type Sender } from "./sender.js";
@@ -76,6 +77,8 @@ export function part(name: string): string {
 export class Transport {
   readonly servers: Servers;
   readonly retryFor: number;
+  /** Set by the client. */
+  codec: Codec | undefined;
   #sender: Sender;
   #tokens: Tokens;
   #namespace: string | undefined;
@@ -118,7 +121,7 @@ export class Transport {
         if (answer.status < 400) {
           return { status: answer.status, data: answer.data, text: answer.text, firstSent, repeated: mayHaveHappened };
         }
-        error = fromProblem(answer.status, answer.data, answer.retryAfter);
+        error = withAdvice(this.codec, fromProblem(answer.status, answer.data, answer.retryAfter));
         if (answer.status === 401 && !refreshed) {
           refreshed = true;
           const before = await this.#tokens.get();

@@ -19,7 +19,10 @@ test("docs/start/typescript.zh-CN.md has the programs, commands and output of th
   assert.deepEqual(blocks("docs/start/typescript.zh-CN.md"), blocks("docs/start/typescript.md"));
 });
 
-for (const page of ["docs/guides/typescript.md", "docs/coming-from/bullmq.md"]) {
+// Of docs/guides/encrypted-payloads.md.
+process.env["MAIL_KEYS"] = `1:${"AQEB".repeat(10)}AQE=`;
+
+for (const page of ["docs/guides/typescript.md", "docs/guides/encrypted-payloads.md", "docs/coming-from/bullmq.md"]) {
   test(`the programs of ${page} compile, run and write what it says`, () => runPrograms(page));
 }
 

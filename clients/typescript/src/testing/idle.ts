@@ -10,7 +10,7 @@ import { Outcome } from "../outcomes.js";
 import type { Settings } from "../settings.js";
 import type { BatchHandler, Handler, Task } from "../task.js";
 import { part, type Transport } from "../transport.js";
-import { type AnyTask, judge, judgeError, noHandler, Run } from "../worker/run.js";
+import { type AnyTask, judge, judgeError, noHandler, payloadOf, Run } from "../worker/run.js";
 import { Handlers } from "../worker/worker.js";
 import { itemOf, type Written } from "../worker/written.js";
 import { TestClock } from "./clock.js";
@@ -119,7 +119,7 @@ async function runOne(
         error = new Error(written.error);
         return written;
       }
-      const payload = await task.read(run.job.payload);
+      const payload = await payloadOf(task, run);
       result = task.batch
         ? (await (task.handler as BatchHandler<unknown, unknown>)([{ payload, ctx: run.ctx }]))[0]
         : await (task.handler as Handler<unknown, unknown>)(payload, run.ctx);
@@ -136,6 +136,7 @@ async function runOne(
     const start = () => void handle().then((written) => resolve(written as Written));
     instrumentRun(settings.instrumentation, run, start, settings.logger);
   });
+  await run.ctx.sealing;
   run.onEnd?.({ outcome: settle.outcome, error: run.error });
   const item = itemOf(
     run.id,

@@ -1,6 +1,6 @@
 import { describe } from "../failures.js";
 import type { BatchHandler, BatchItem } from "../task.js";
-import { type AnyTask, judge, judgeError, type Run } from "./run.js";
+import { type AnyTask, judge, judgeError, payloadOf, type Run } from "./run.js";
 import { finalFailure, type Written } from "./written.js";
 
 /** Starts a run within the instrumentation of the client. */
@@ -33,7 +33,7 @@ export class Batches {
   async add(run: Run): Promise<void> {
     let payload: unknown;
     try {
-      payload = await this.#task.read(run.job.payload);
+      payload = await payloadOf(this.#task, run);
     } catch (error) {
       this.#start(run, () => this.#finish(run, judgeError(run, error)));
       return;

@@ -1,6 +1,6 @@
 import { now } from "../clock.js";
 import { Context } from "../context.js";
-import { SchemaMismatch } from "../errors.js";
+import { CodecError, SchemaMismatch } from "../errors.js";
 import { describe } from "../failures.js";
 import type { Job as JobRecord, Lease as LeaseRecord } from "../generated.js";
 import type { HeldLease } from "../heartbeats/heartbeats.js";
@@ -63,11 +63,17 @@ export class Run {
 /** A task as the worker runs it. */
 export type AnyTask = Task<never, unknown>;
 
+/** The payload of a run, as its handler takes it. @throws `CodecError`, `SchemaMismatch` */
+export function payloadOf(task: AnyTask, run: Run): unknown {
+  const opening = run.ctx.open();
+  return opening !== undefined ? opening.then(() => task.read(run.job.payload)) : task.read(run.job.payload);
+}
+
 /** Runs a handler, and says how its run ended; null for a run whose lease was lost. */
 export async function perform(task: AnyTask | undefined, run: Run): Promise<Written | null> {
   if (!task) return noHandler(run);
   try {
-    let payload = task.read(run.job.payload);
+    let payload = payloadOf(task, run);
     if (isThenable(payload)) payload = await payload;
     const handler = task.handler as Handler<unknown, unknown>;
     let value = handler(payload, run.ctx);
@@ -87,7 +93,7 @@ export async function judge(task: AnyTask, run: Run, value: unknown): Promise<Wr
       return judgeError(run, error);
     }
   }
-  return returned(value, run.ctx);
+  return await returned(value, run.ctx);
 }
 
 /** How a run ended whose handler, or schema, threw. */
@@ -101,6 +107,7 @@ export function judgeError(run: Run, error: unknown): Written | null {
     return RELEASED;
   }
   if (error instanceof SchemaMismatch) return finalFailure(run.ctx.hide(error.detail));
+  if (error instanceof CodecError) return finalFailure(run.ctx.hide(error.message));
   try {
     return thrown(error, run.ctx);
   } catch (why) {

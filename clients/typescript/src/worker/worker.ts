@@ -338,6 +338,13 @@ export class Worker implements AsyncDisposable {
 
   #finish(run: Run, written: Written | null): void {
     if (run.ended) return;
+    const { sealing } = run.ctx;
+    if (sealing !== undefined) {
+      // The last report goes with the outcome.
+      run.ctx.sealing = undefined;
+      void sealing.then(() => this.#finish(run, written));
+      return;
+    }
     run.ended = true;
     this.#runs.delete(run);
     const settled = this.#toSettle(run, written);

@@ -34,14 +34,17 @@ export function failure(error: string, rest = ""): Written {
   return { outcome: "failed", error: text, rest: `${rest},"error":${JSON.stringify(text)}` };
 }
 
-/** Writes what a handler returned. A result that cannot be stored fails the job for good. */
-export function returned(value: unknown, ctx: Context): Written {
+/** Writes what a handler returned, and seals it. A result that cannot be stored fails the job for good. */
+export async function returned(value: unknown, ctx: Context): Promise<Written> {
+  await ctx.sealing;
+  if (ctx.fault !== undefined) return finalFailure(ctx.hide(describe(ctx.fault)));
   const beside = ctx.beside("succeeded");
   if (value === undefined || value === null) return beside === "" ? SUCCEEDED : { ...SUCCEEDED, rest: beside };
   let result: string;
   try {
-    result = encode(value, "result", true);
+    result = await ctx.seal(encode(value, "result", true), "result");
   } catch (refused) {
+    if (refused instanceof Outcome) return thrown(refused, ctx);
     const why =
       refused instanceof Error ? ((refused as { detail?: string }).detail ?? refused.message) : String(refused);
     return finalFailure(`its result cannot be stored: ${why}`);
