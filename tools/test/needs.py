@@ -151,14 +151,14 @@ def _run(*words: str, cwd: Path = TARGET) -> bool:
     return code == 0
 
 
-def _apt_get(*words: str, cwd: Path = TARGET) -> bool:
+def _apt_get(*words: str) -> bool:
     as_root = ["env", "DEBIAN_FRONTEND=noninteractive"]
     if os.geteuid() != 0:
         sudo = shutil.which("sudo")
         if not sudo or subprocess.run([sudo, "-n", "true"], stderr=subprocess.DEVNULL).returncode:
             return False
         as_root = [sudo, "-n", *as_root]
-    return bool(shutil.which("apt-get")) and _run(*as_root, "apt-get", "-q", *words, cwd=cwd)
+    return bool(shutil.which("apt-get")) and _run(*as_root, "apt-get", "-q", *words)
 
 
 def _debian(package: str) -> bool:
@@ -204,7 +204,9 @@ def _prometheus() -> bool:
     if not shutil.which("dpkg"):
         return False
     _apt_get("update")
-    if not _apt_get("download", "prometheus", cwd=folder):
+    # Everybody may download.
+    download = ["apt-get", "-q", "download", "prometheus"]
+    if not shutil.which("apt-get") or not _run(*download, cwd=folder):
         return False
     packed = next(folder.glob("prometheus_*.deb"))
     unpacked = _run("dpkg", "-x", str(packed), str(folder))
