@@ -70,7 +70,7 @@ export interface Children {
   partial?: boolean;
 }
 
-export type Code = "bad_json" | "bad_request" | "unauthorized" | "forbidden" | "forbidden_origin" | "job_not_found" | "queue_not_found" | "limit_not_found" | "pool_not_found" | "resource_not_found" | "schedule_not_found" | "flow_not_found" | "lease_not_found" | "route_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "unique_conflict" | "not_empty" | "in_use" | "stale_sync" | "other_owner" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "out_of_bounds" | "conflicting_fields" | "unknown_limit" | "unknown_pool" | "unknown_resource" | "never_fits" | "duplicate_need" | "empty_set" | "retires_most" | "cycle" | "unknown_parent" | "unknown_zone" | "never_fires" | "head_too_large" | "queue_full" | "line_full" | "namespaces_full" | "store_full" | "overloaded" | "draining" | "store_unavailable" | "not_owner" | "outcome_unknown" | "lease_lost" | "already_settled" | "internal";
+export type Code = "bad_json" | "bad_request" | "unauthorized" | "forbidden" | "forbidden_origin" | "job_not_found" | "queue_not_found" | "limit_not_found" | "pool_not_found" | "resource_not_found" | "schedule_not_found" | "flow_not_found" | "lease_not_found" | "route_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "unique_conflict" | "not_empty" | "in_use" | "stale_sync" | "other_owner" | "too_large" | "unsupported_media_type" | "invalid_field" | "unknown_field" | "out_of_bounds" | "conflicting_fields" | "unknown_limit" | "unknown_pool" | "unknown_resource" | "never_fits" | "duplicate_need" | "empty_set" | "retires_most" | "cycle" | "unknown_parent" | "unknown_zone" | "never_fires" | "head_too_large" | "queue_full" | "line_full" | "namespaces_full" | "store_full" | "overloaded" | "draining" | "store_unavailable" | "trail_unwritable" | "not_owner" | "outcome_unknown" | "lease_lost" | "already_settled" | "internal";
 
 export type Document = Record<string, unknown>;
 
@@ -2057,6 +2057,54 @@ export interface Tokens {
   lease: null;
   /** Names of the limits whose tokens were taken. */
   limits: string[];
+}
+
+export interface Trail {
+  /** The items of this page. */
+  items: TrailLine[];
+  /** The cursor of the next page; null on the last one. */
+  next: string | null;
+  /** true: only 10,000 rows were looked at; go on with next. */
+  partial?: boolean;
+}
+
+export interface TrailLine {
+  /** When the line was written. */
+  at: string;
+  /** The name of the file that the line begins; absent in other lines. */
+  begins?: string;
+  /** The name of the token, or anyone; absent for an unknown caller and the server's own lines. */
+  caller?: string;
+  /** Changed settings by name, each with old, new or both; contents are •••. */
+  changed?: Record<string, unknown>;
+  /** The code of the refusal, or unanswered. */
+  code?: string;
+  /** How many calls the line stands for, or how many jobs a bulk call changed. */
+  count?: number;
+  /** More about a line of the server itself. */
+  detail?: string;
+  /** The namespace of the call. */
+  namespace?: string;
+  /** The name of the operation, or of what the server did. */
+  op: string;
+  /** The IP address from which the call came. */
+  peer?: string;
+  /** SHA-256 of the line before, in hex. */
+  prev: string;
+  /** The X-Request-Id of the call, or the trace id of its traceparent. */
+  request_id?: string;
+  /** The number of the line, from 0. */
+  seq: number;
+  /** The address of the server that wrote it. */
+  server: string;
+  /** 200 if it was done, otherwise the HTTP status of the refusal; absent if the caller left. */
+  status?: number;
+  /** What the call names, as kind:name; at most 10. */
+  targets?: string[];
+  /** The number of all targets, if there are more than 10. */
+  targets_count?: number;
+  /** How the call came: api, page, or server if another one forwarded it. */
+  via?: "api" | "page" | "server";
 }
 
 export interface Unique {

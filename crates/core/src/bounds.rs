@@ -270,6 +270,20 @@ pub const BACKUP_STALLS_US_MAX: u64 = 30 * SECOND_US;
 pub const BACKUP_TAKES_US_MAX: u64 = 3_600 * SECOND_US;
 /// A receiver of a backup gives up a server that sends nothing for this time.
 pub const BACKUP_SILENCE_US_MAX: u64 = 60 * SECOND_US;
+/// A file of the trail is kept this long after its day.
+pub const TRAIL_DAYS_MAX: u64 = 90;
+/// Bytes of all files of a trail; beyond them the oldest file goes.
+pub const TRAIL_BYTES_DEFAULT: u64 = 1 << 30;
+/// The least that a trail may be given: some thousand lines.
+pub const TRAIL_BYTES_MIN: u64 = 1 << 20;
+/// A line of the trail is shorter; a longer one was not written by a server.
+pub const TRAIL_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Lines of the trail that one call looks through.
+pub const TRAIL_SCAN_MAX: usize = 10_000;
+/// Callers, operations and namespaces that the trail counts apart within a minute; all others share a count.
+pub const TRAIL_COUNTS_MAX: usize = 10_000;
+/// Bytes of a text that lines of the trail are compared with.
+pub const TRAIL_FILTER_BYTES_MAX: usize = 128;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 

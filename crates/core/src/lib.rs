@@ -38,3 +38,4 @@ pub mod shell;
 pub mod spread;
 pub mod time;
 pub mod trace;
+pub mod trail;

@@ -4,8 +4,9 @@ use tenure_core::names::Namespace;
 use tenure_core::shell::quoted;
 
 /// Options of the commands on pages. Each takes one value. Any other word that begins with `-` is a name.
-const OPTIONS: [&str; 23] = [
+const OPTIONS: [&str; 25] = [
     "--burst",
+    "--caller",
     "--concurrency",
     "--cooldown",
     "--data",
@@ -20,6 +21,7 @@ const OPTIONS: [&str; 23] = [
     "--label",
     "--limit",
     "--max-waiting",
+    "--op",
     "--pool",
     "--queue",
     "--rate",

@@ -21,7 +21,8 @@ use tenure_core::requests::{GetStats, ReadEvents};
 use tenure_core::time::Moment;
 use tenure_engine_api::{Clock, Engine, MovedTime, SystemClock};
 use tenure_server::{
-    Caller, Drains, GuardedEngine, OverTls, PageBody, PageFuture, Pages, TokenRefused, Tokens,
+    CallRecord, Caller, Drains, GuardedEngine, OverTls, PageBody, PageFuture, Pages, SessionChange,
+    Tokens, Trail,
 };
 
 use crate::assets;
@@ -54,6 +55,7 @@ struct Inner {
     door: Door,
     moved: Option<Arc<dyn MovedTime>>,
     history: Option<Arc<dyn History>>,
+    trail: Trail,
     live: LiveTabs,
 }
 
@@ -66,15 +68,17 @@ impl fmt::Debug for Dashboard {
 impl Dashboard {
     /// Pages over an engine. `tokens`: callers that show one may see the pages; without tokens every caller may, and the
     /// server then answers loopback names alone. `moved`: the time of the engine, if a test moves it.
-    /// `history`: the source of the pictures on the overview and on queues; `None`: no pictures.
+    /// `history`: the source of the pictures on the overview and on queues; `None`: no pictures. `trail`: its lines have
+    /// a page, if they can be read.
     pub fn new(
         engine: Arc<dyn Engine>,
         tokens: Tokens,
         moved: Option<Arc<dyn MovedTime>>,
         history: Option<Arc<dyn History>>,
+        trail: Trail,
     ) -> Self {
-        let door = Door::new(tokens);
-        Dashboard(Arc::new(Inner { engine, door, moved, history, live: LiveTabs::default() }))
+        let (door, live) = (Door::new(tokens), LiveTabs::default());
+        Dashboard(Arc::new(Inner { engine, door, moved, history, trail, live }))
     }
 }
 
@@ -164,8 +168,10 @@ impl Inner {
             return html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, false));
         };
         let namespace = decode::namespace_header(query.get("ns"));
+        let record = head.extensions.get::<CallRecord>().cloned().unwrap_or_default();
         let mut visit = Visit {
-            engine: GuardedEngine::new(self.engine.clone(), caller),
+            engine: GuardedEngine::new(self.engine.clone(), caller, record),
+            trail: self.trail.clone(),
             scope_of: pages::scope_of,
             history: self.history.clone(),
             namespace: namespace.clone().unwrap_or_else(|_| Namespace::main()),
@@ -195,6 +201,8 @@ impl Inner {
             "/logout" if posts => {
                 let mut response = moved("/login");
                 set_cookie(&mut response, &Door::ends(&head.headers, is_over_tls(&head)));
+                let caller = visit.engine.caller().clone();
+                response.extensions_mut().insert(SessionChange::Ended(caller));
                 return response;
             }
             "/live" if reads => return self.live(visit, head.headers, drains),
@@ -264,7 +272,7 @@ impl Inner {
         });
         let Some((caller, cookie)) = begun else {
             let mut response = html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
-            response.extensions_mut().insert(TokenRefused);
+            response.extensions_mut().insert(SessionChange::Refused);
             return response;
         };
         // The main namespace may be closed to the token.
@@ -274,6 +282,7 @@ impl Inner {
             None => moved(to),
         };
         set_cookie(&mut response, &cookie);
+        response.extensions_mut().insert(SessionChange::Begun(caller));
         response
     }
 

@@ -27,6 +27,7 @@ sentences! { FrameWords;
     leases: "Leases", "租约";
     workers: "Workers", "工作进程";
     events: "Events", "事件";
+    trail: "Who did what", "操作记录";
     system: "System", "系统";
     find: "Find jobs", "查找任务";
     namespace: "Namespace", "命名空间";
@@ -62,7 +63,7 @@ sentences! { FrameWords;
 const LOGO: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true" focusable="false"><rect x="1" y="1" width="18" height="18" rx="5" fill="currentColor" opacity="0.18"/><path d="M5.5 7h9M10 7v7.5" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" fill="none"/></svg>"#;
 
 /// The navigation: a section, its path, the key that goes there.
-const LINKS: [(Section, &str, &str); 12] = [
+const LINKS: [(Section, &str, &str); 13] = [
     (Section::Overview, "/", "o"),
     (Section::Queues, "/queues", "q"),
     (Section::Jobs, "/jobs", "j"),
@@ -74,8 +75,17 @@ const LINKS: [(Section, &str, &str); 12] = [
     (Section::Leases, "/leases", "e"),
     (Section::Workers, "/workers", "k"),
     (Section::Events, "/events", "v"),
+    (Section::Trail, "/trail", "t"),
     (Section::System, "/system", "y"),
 ];
+
+/// The sections that the visitor may look at.
+fn links(visit: &Visit) -> impl Iterator<Item = (Section, &'static str, &'static str)> {
+    let may_see_trail = visit.may_see_trail();
+    LINKS.into_iter().filter(move |(section, path, _)| {
+        find(path).is_some() && (*section != Section::Trail || may_see_trail)
+    })
+}
 
 fn head(title: &str) -> Markup {
     html! {
@@ -102,6 +112,7 @@ fn section_name(section: Section, words: FrameWords) -> String {
         Section::Leases => words.leases(),
         Section::Workers => words.workers(),
         Section::Events => words.events(),
+        Section::Trail => words.trail(),
         Section::System => words.system(),
     }
 }
@@ -124,7 +135,7 @@ fn navigation(visit: &Visit, here: Section, stats: Option<&Stats>) -> Markup {
     let words = FrameWords(visit.tongue);
     html! {
         nav class="nav" id="nav" aria-label=(words.pages()) {
-            @for (section, path, key) in LINKS.into_iter().filter(|(_, path, _)| find(path).is_some()) {
+            @for (section, path, key) in links(visit) {
                 @match section {
                     Section::Queues => span class="group" { (words.work()) },
                     Section::Limits => span class="group" { (words.shared()) },
@@ -143,7 +154,8 @@ fn navigation(visit: &Visit, here: Section, stats: Option<&Stats>) -> Markup {
     }
 }
 
-fn keys(words: FrameWords) -> Markup {
+fn keys(visit: &Visit) -> Markup {
+    let words = FrameWords(visit.tongue);
     html! {
         dialog id="help" aria-labelledby="help-title" {
             form method="dialog" class="fields" {
@@ -154,7 +166,7 @@ fn keys(words: FrameWords) -> Markup {
                     dt { kbd { "?" } } dd { (words.key_help()) }
                 }
                 dl class="facts keys" {
-                    @for (section, _, key) in LINKS {
+                    @for (section, _, key) in links(visit) {
                         div { dt { kbd { "g" } " " kbd { (key) } } dd { (section_name(section, words)) } }
                     }
                 }
@@ -185,7 +197,7 @@ pub(crate) fn page(visit: &Visit, here: Section, sheet: &Sheet, stats: Option<&S
                     (foot(visit, stats))
                 }
                 main id="main" tabindex="-1" { (sheet.body) }
-                (keys(words))
+                (keys(visit))
             }
         }
     }

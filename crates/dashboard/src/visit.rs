@@ -10,7 +10,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Change, Operation};
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{CallError, EngineExt, Fault};
-use tenure_server::GuardedEngine;
+use tenure_server::{GuardedEngine, Trail};
 
 use crate::command::ShownCommand;
 use crate::history::History;
@@ -21,6 +21,7 @@ use crate::pairs::{NamedValues, link};
 pub(crate) struct Visit {
     /// The engine as this visitor may use it.
     pub engine: Arc<GuardedEngine>,
+    pub trail: Trail,
     /// The scope of the action at a path; `None`: there is no action.
     pub scope_of: fn(&str) -> Option<Scope>,
     pub history: Option<Arc<dyn History>>,
@@ -131,6 +132,11 @@ impl Visit {
     /// Whether the visitor has this scope, so that a page shows a button.
     pub(crate) fn may(&self, scope: Scope) -> bool {
         self.engine.caller().grants().scopes().has(scope)
+    }
+
+    /// Whether the visitor may look at the trail of this server.
+    pub(crate) fn may_see_trail(&self) -> bool {
+        self.trail.is_readable() && self.may(Scope::Admin)
     }
 
     /// Whether the visitor has the scope of the action at this path.

@@ -1,4 +1,5 @@
-//! A caller that was admitted, with its grants; and the gate in front of the engine, which every call of it passes.
+//! A caller that was admitted, with its grants; and the gate in front of the engine, which every call of it passes. The
+//! trail gets its lines about calls here.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,6 +12,7 @@ use tenure_core::sentences::AccessRefusal;
 use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, EngineExt};
 
 use crate::call_bounds::{CallCount, CountedCall};
+use crate::trail::{CallRecord, RecordedRefusal};
 
 /// Where the token of a caller is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,15 +79,17 @@ impl fmt::Debug for Caller {
 
 /// The engine as one caller may use it. The API, pushed lines, streams of events and pages call the engine through
 /// this alone: a request that the token does not permit never reaches the engine, and a reply leaves without the parts
-/// that the caller may not see.
+/// that the caller may not see. Each call is recorded in the trail before its answer leaves.
 pub struct GuardedEngine {
     inner: Arc<dyn Engine>,
     caller: Arc<Caller>,
+    record: CallRecord,
 }
 
 impl GuardedEngine {
-    pub fn new(inner: Arc<dyn Engine>, caller: Arc<Caller>) -> Arc<Self> {
-        Arc::new(GuardedEngine { inner, caller })
+    /// `record`: the origin of the calls, for the trail.
+    pub fn new(inner: Arc<dyn Engine>, caller: Arc<Caller>, record: CallRecord) -> Arc<Self> {
+        Arc::new(GuardedEngine { inner, caller, record })
     }
 
     pub fn caller(&self) -> &Arc<Caller> {
@@ -107,8 +111,19 @@ impl AroundEngine for GuardedEngine {
     fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
         let grants = self.caller.grants();
         if let Err(no) = grants.permit(namespace, &request) {
+            self.record.refused(RecordedRefusal {
+                op: request.spec().name,
+                caller: Some(self.caller.name()),
+                namespace: Some(namespace.as_str()),
+                targets: request.trail_subject().targets().collect(),
+                code: no.code,
+            });
             return refused(no);
         }
+        let pending = match self.record.begin(self.caller.name(), namespace, &request) {
+            Ok(pending) => pending,
+            Err(no) => return refused(no),
+        };
         let mut refused_lease = grants.without_refused_lease(&mut request);
         let mut counted = None;
         if let Request::Settle(Settle { lease: lease @ Some(_), .. }) = &mut request {
@@ -125,7 +140,8 @@ impl AroundEngine for GuardedEngine {
             Request::ListParents(list) if grants.closes_queues() => Some(list.job.clone()),
             _ => None,
         };
-        if grants.sees_all() && refused_lease.is_none() && counted.is_none() && job.is_none() {
+        let is_plain = grants.sees_all() && pending.is_none();
+        if is_plain && refused_lease.is_none() && counted.is_none() && job.is_none() {
             return self.inner.call(namespace, request);
         }
         let (inner, caller) = (self.inner.clone(), self.caller.clone());
@@ -135,12 +151,19 @@ impl AroundEngine for GuardedEngine {
             if let Some(job) = job {
                 open_queue(inner.as_ref(), &namespace, grants, job).await?;
             }
-            let mut reply = inner.call(&namespace, request).await?;
-            if let (Some(no), Reply::Settle(settled)) = (refused_lease, &mut reply) {
-                settled.lease = Some(Err(no));
+            let before = match pending.reads_before(&request) {
+                Some(read) => inner.call(&namespace, read).await.ok(),
+                None => None,
+            };
+            let mut answer = inner.call(&namespace, request).await;
+            if let Ok(reply) = &mut answer {
+                if let (Some(no), Reply::Settle(settled)) = (refused_lease, &mut *reply) {
+                    settled.lease = Some(Err(no));
+                }
+                grants.conceal(reply);
             }
-            grants.conceal(&mut reply);
-            Ok(reply)
+            pending.end(before.as_ref(), &answer)?;
+            answer
         })
     }
 }
@@ -249,7 +272,7 @@ mod tests {
         namespace: &str,
         one: &Request,
     ) -> bool {
-        let guarded = GuardedEngine::new(engine.clone(), caller);
+        let guarded = GuardedEngine::new(engine.clone(), caller, CallRecord::default());
         let namespace = Namespace::parse(namespace).unwrap();
         let answer = futures_ready(guarded.call(&namespace, one.clone()));
         let reached = !std::mem::take(&mut *engine.0.lock().unwrap()).is_empty();
@@ -298,11 +321,63 @@ mod tests {
         }
     }
 
+    /// Answers reads, and never a change.
+    struct Stuck;
+
+    impl Engine for Stuck {
+        fn call(&self, _: &Namespace, request: Request) -> CallFuture {
+            let reads = request.effect() == tenure_core::requests::Effect::Reads;
+            Box::pin(async move {
+                match reads {
+                    true => Err(Fault::Broken("it has nothing".to_owned()).into()),
+                    false => std::future::pending().await,
+                }
+            })
+        }
+        fn health(&self) -> Health {
+            Health { degraded: None, store: "none" }
+        }
+        fn undo(&self, _: &Namespace, _: Vec<String>) {}
+        fn drain(&self) {}
+    }
+
+    #[test]
+    fn a_caller_that_leaves_before_the_answer_leaves_a_line() {
+        use std::task::{Context, Poll, Waker};
+
+        use tenure_core::trail::ReadTrail;
+
+        use crate::trail::{Trail, TrailOptions, TrailPlace};
+
+        let folder = tenure_testkit::TempDir::new();
+        let trail = Trail::open(TrailOptions {
+            place: TrailPlace::Folder(folder.path().to_owned()),
+            is_required: true,
+            most_bytes: 1 << 30,
+            server: "here".to_owned(),
+        });
+        let record = CallRecord::of(&trail, &Default::default(), None);
+        let guarded = GuardedEngine::new(Arc::new(Stuck), Caller::anyone(), record);
+        let put = tenure_core::decode::put_limit("site", br#"{"concurrency": 1}"#).unwrap();
+        let mut call = guarded.call(&Namespace::main(), put.into());
+        let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(polled, Poll::Pending));
+        let last = || {
+            let asked = ReadTrail::default();
+            trail.read(&asked, &Grants::all_of_anyone()).unwrap().items.swap_remove(0)
+        };
+        assert_eq!(last().op, "server_started");
+        drop(call);
+        let line = last();
+        assert_eq!((line.op.as_str(), line.code.as_deref()), ("put_limit", Some("unanswered")));
+        assert_eq!((line.status, line.targets), (None, vec!["limit:site".to_owned()]));
+    }
+
     #[test]
     fn a_token_with_queues_asks_first_in_which_queue_a_job_is() {
         let engine = Arc::new(Recording::default());
         let caller = caller(&[Scope::Work], Some(vec!["q".to_owned()]));
-        let guarded = GuardedEngine::new(engine.clone(), caller);
+        let guarded = GuardedEngine::new(engine.clone(), caller, CallRecord::default());
         let job = tenure_core::decode::job_path("j").unwrap();
         let page = Page { max: 1, cursor: None };
         let list = ListParents { job, full: true, page };

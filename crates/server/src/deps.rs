@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::leadership::Leadership;
 use crate::pages::Pages;
 use crate::tokens::Tokens;
+use crate::trail::Trail;
 
 #[derive(Clone)]
 pub struct Deps {
@@ -31,6 +32,8 @@ pub struct Deps {
     pub pages: Option<Arc<dyn Pages>>,
     /// The answer to `GET /metrics`; `None`: the path leads nowhere.
     pub metrics: Option<MetricsDoor>,
+    /// Has a line for each change and refusal.
+    pub trail: Trail,
 }
 
 /// The metrics of a server, and tokens that can read the metrics only.

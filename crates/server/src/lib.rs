@@ -5,7 +5,7 @@
 //! to its route in the table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
 //! `budget` of bytes. A refusal becomes a `problem`. If another server leads the store (`leadership`), `forward`
 //! forwards the request, and its `engine` does the same for calls of this process; `peers` answers the other requests
-//! of servers.
+//! of servers. The `trail` has a line for each change and refusal.
 //!
 //! `program` is a server inside a Rust program (`Server`), behind the crate feature of that name; only this module
 //! opens stores.
@@ -51,6 +51,7 @@ mod target;
 mod tokens;
 mod trace;
 mod traffic;
+mod trail;
 mod undelivered;
 
 pub use accept::{DrainReport, run, run_metrics};
@@ -62,7 +63,7 @@ pub use forward::ForwardingEngine;
 pub use leadership::{Describes, LeaderReport, Leadership, PeerGroup, ServingLeader};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
-pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
+pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, SessionChange};
 pub use peers::{AsksServers, ServerSays, ServerSaysFuture, WrittenSnapshotFuture};
 #[cfg(feature = "program")]
 pub use program::{
@@ -72,3 +73,7 @@ pub use program::{
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 pub use tokens::{LISTED_TOKENS_MAX, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, token_hash};
+pub use trail::{
+    CallRecord, Trail, TrailBreak, TrailOptions, TrailPlace, VerifiedTrail, follow_leadership,
+    verify_trail,
+};

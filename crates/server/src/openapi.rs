@@ -222,6 +222,7 @@ mod tests {
         GET /v1/stats
         GET /v1/audit
         GET /v1/backup
+        GET /v1/trail
         GET /healthz
         GET /readyz
         GET /version

@@ -59,9 +59,16 @@ pub enum PageBody {
 #[derive(Clone, Copy, Debug)]
 pub struct OverTls;
 
-/// Marks an answer to a caller that showed a wrong token, in its extensions: the log names the address.
-#[derive(Clone, Copy, Debug)]
-pub struct TokenRefused;
+/// What an answer says about a session, in its extensions: the log and the trail tell it.
+#[derive(Clone, Debug)]
+pub enum SessionChange {
+    /// This caller has shown its token, and has a session from now on.
+    Begun(Arc<Caller>),
+    /// The session of this caller is over.
+    Ended(Arc<Caller>),
+    /// A wrong token was shown.
+    Refused,
+}
 
 /// Says whether the server drains.
 #[derive(Clone)]

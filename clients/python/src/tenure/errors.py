@@ -393,6 +393,12 @@ class StoreUnavailable(TenureError):
     code = "store_unavailable"
 
 
+class TrailUnwritable(TenureError):
+    """The trail cannot be written."""
+
+    code = "trail_unwritable"
+
+
 class NotOwner(TenureError):
     """Another server owns the store."""
 

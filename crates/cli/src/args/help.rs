@@ -43,7 +43,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Look",
         common: &["status", "doctor"],
-        rest: &["top", "stats", "events", "leases", "workers", "audit", "error"],
+        rest: &["top", "stats", "events", "leases", "workers", "audit", "trail", "error"],
     },
     CommandGroup {
         heading: "Store and tools",

@@ -21,6 +21,7 @@ pub mod settings;
 pub mod store;
 mod tips;
 pub mod token;
+pub mod trail;
 pub mod value;
 
 use std::path::PathBuf;
@@ -185,8 +186,11 @@ A smaller share of failures is shown as a note and does not change the exit code
     Workers(page::PageArgs),
     /// Check a server, a folder or a Redis, and say what to change.
     Doctor(doctor::DoctorArgs),
-    /// Check that the store's counts agree with its content.
+    /// Check that counts agree with the store's content (also: check).
+    #[command(alias = "check")]
     Audit(AuditArgs),
+    /// Show who changed what, and who was refused.
+    Trail(trail::TrailArgs),
     /// Explain the code of an error.
     Error(ErrorArgs),
     /// Save a whole store in a file, while it is served.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tenure_core::bounds::{BODY_BYTES_MAX, NAMESPACES_MAX_DEFAULT, PAGE_BYTES_MAX};
+use tenure_core::bounds::{
+    BODY_BYTES_MAX, NAMESPACES_MAX_DEFAULT, PAGE_BYTES_MAX, TRAIL_BYTES_MIN,
+};
 use tenure_core::time::{Moment, Span};
 
 use crate::args::config::ConfigArg;
@@ -108,6 +110,18 @@ pub struct ServeArgs {
     /// the file of --token-file. TENURE_METRICS_TOKEN may hold the token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
+    /// The folder of the trail, which has a line for each change, login and refusal, or `-` for stderr. If not given,
+    /// `trail` in the folder of a file: store, and none for other stores.
+    #[arg(long, value_name = "DIR|-")]
+    pub trail: Option<PathBuf>,
+    /// Refuse changes (calls that need operate or admin) with 503 while the trail cannot be written; pushes and workers
+    /// go on.
+    #[arg(long)]
+    pub trail_required: bool,
+    /// Space for the trail, 1MiB or more, where the oldest file is deleted first; files older than 90 days are deleted
+    /// in any case. 0 keeps no trail.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = trail_bytes)]
+    pub trail_bytes: u64,
     /// An OpenTelemetry collector that receives traces and metrics over HTTP, such as http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
@@ -159,6 +173,16 @@ pub enum DurabilityArg {
     Everysec,
 }
 
+/// Space for a trail, or 0 for none.
+fn trail_bytes(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes @ 1..TRAIL_BYTES_MIN => {
+            Err(format!("{bytes} bytes are too few: write \"1MiB\" or more, or 0 for no trail"))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
 /// A size within which the largest call fits.
 fn in_flight(text: &str) -> Result<u64, String> {
     let size = size(text)?;
@@ -201,7 +225,17 @@ pub fn size_text(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::bounds::TRAIL_BYTES_DEFAULT;
+
     use super::*;
+
+    #[test]
+    fn the_space_of_a_trail_is_none_or_a_mebibyte_and_more() {
+        assert_eq!(trail_bytes("1GiB"), Ok(TRAIL_BYTES_DEFAULT));
+        assert_eq!(trail_bytes("0"), Ok(0));
+        assert_eq!(trail_bytes("1MiB"), Ok(TRAIL_BYTES_MIN));
+        assert!(trail_bytes("512KiB").is_err() && trail_bytes("much").is_err());
+    }
 
     #[test]
     fn a_size_is_a_number_and_a_unit() {

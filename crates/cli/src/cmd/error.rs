@@ -93,6 +93,7 @@ fn page(code: Code) -> &'static str {
         Code::Overloaded => page!("overloaded"),
         Code::Draining => page!("draining"),
         Code::StoreUnavailable => page!("store_unavailable"),
+        Code::TrailUnwritable => page!("trail_unwritable"),
         Code::NotOwner => page!("not_owner"),
         Code::OutcomeUnknown => page!("outcome_unknown"),
         Code::LeaseLost => page!("lease_lost"),

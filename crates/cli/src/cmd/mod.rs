@@ -44,6 +44,7 @@ pub mod status;
 pub mod store;
 pub mod token;
 pub mod top;
+pub mod trail;
 pub mod version;
 pub mod work;
 mod work_counted;
@@ -79,6 +80,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Restore(args) => restore::run(out, args).await,
         Command::Store(action) => store::run(out, action, &cli.global.url).await,
         Command::Token(action) => token::run(out, &cli.global, action).await,
+        Command::Trail(args) => trail::run(out, args, &cli.global.url).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),
@@ -107,6 +109,7 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Doctor(_)
             | Command::Store(_)
             | Command::Token(_)
+            | Command::Trail(_)
             | Command::Demo(_)
             | Command::Help(_)
             | Command::Error(_)
@@ -157,6 +160,7 @@ async fn with_client(
         | Command::Doctor(_)
         | Command::Store(_)
         | Command::Token(_)
+        | Command::Trail(_)
         | Command::Demo(_)
         | Command::Help(_)
         | Command::Error(_) => Err(Failure::bug("this command opens no store")),

@@ -16,6 +16,7 @@ mod service_manager;
 mod start;
 mod store;
 mod token_file;
+mod trail;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ use tenure_engine::{Fatal, Recovery};
 use tenure_engine_api::Engine;
 use tenure_server::metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_server::{
-    Config, Deps, ForwardingEngine, Leadership, MetricsDoor, OwnBackups, Pages, route_names,
+    Config, Deps, ForwardingEngine, Leadership, MetricsDoor, OwnBackups, Pages, follow_leadership,
+    route_names,
 };
 use tokio::sync::{Notify, watch};
 
@@ -83,6 +85,7 @@ async fn serve(
     let tls = encryption::of(&args, &mut renewal)?;
     let otlp = Otlp::of(args.otlp.as_deref())?;
     let place = ServePlace::of(&args)?;
+    let trail_place = trail::place(&args, &place)?;
     let has_listed = args.tokens.is_some();
     let guard = ListenTokens { whole: &tokens.whole(), has_listed };
     let addresses = addresses("--listen", &args.listen, guard)?;
@@ -97,11 +100,17 @@ async fn serve(
     let (tell, mut fatal) = watch::channel(None);
     let scheme = if tls.is_some() { "https" } else { "http" };
     let advertised = place.advertised(&args, listener.local_addr(), tls.is_some()).await?;
-    let opened = place.open(&args, accept_loss, advertised, tell).await?;
+    let opened = place.open(&args, accept_loss, advertised.clone(), tell).await?;
+    // After the store: its lock keeps a second server away from a trail in its folder, too.
+    let server = match (advertised.is_empty(), listener.local_addr()) {
+        (true, Ok(at)) => at.to_string(),
+        _ => advertised,
+    };
+    let trail = trail::open(trail_place.clone(), &args, server);
     // Only now: a reader of this line may call.
     if let Ok(at) = listener.local_addr() {
         logging::listening(scheme, at, format);
-        start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
+        start::tell(&args, &shown, at, token_from.as_ref(), trail_place.as_ref());
         manager.ready(&format!("serves {shown} on {at}"));
     }
     if let Some(Recovery { jobs, took }) = opened.recovery() {
@@ -126,12 +135,13 @@ async fn serve(
     let pages = (!args.no_dashboard).then(|| {
         let for_pages = Arc::new(ForwardingEngine::for_pages(leadership.clone()));
         let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
-        let pages = Dashboard::new(for_pages, tokens.clone(), moved.clone(), history);
+        let pages =
+            Dashboard::new(for_pages, tokens.clone(), moved.clone(), history, trail.clone());
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        leadership,
+        leadership: leadership.clone(),
         tokens,
         tls,
         config,
@@ -139,6 +149,7 @@ async fn serve(
         moved,
         pages,
         metrics: Some(MetricsDoor { metrics, tokens: metrics_tokens, alone: false }),
+        trail: trail.clone(),
     };
     let metrics_port = metrics_port.serve(deps.clone());
     let (drain, drained) = watch::channel(false);
@@ -153,6 +164,9 @@ async fn serve(
         }
     };
     let served = tenure_server::run(listener, deps, end);
+    let reread = |reread| {
+        trail.write(trail::line_of(reread));
+    };
     let ended = tokio::select! {
         report = served => {
             tracing::info!(answered = report.answered, cut = report.cut, "stopped");
@@ -164,7 +178,9 @@ async fn serve(
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
         never = metrics_port => match never {},
-        never = renewal.run(&renew, &manager) => match never {},
+        never = renewal.run(&renew, &manager, reread) => match never {},
+        never = trail.keep() => match never {},
+        never = follow_leadership(leadership, trail.clone()) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
         never = history::watch(forwarding.clone(), counts.clone()), if !args.no_dashboard => match never {},
         never = past::fill_in(forwarding, counts), if !args.no_dashboard => match never {},
@@ -172,7 +188,10 @@ async fn serve(
         never = tell_place(&opened, engine) => match never {},
     };
     sending.end().await;
-    let closed = tokio::task::spawn_blocking(move || opened.close());
+    let closed = tokio::task::spawn_blocking(move || {
+        opened.close();
+        trail.close();
+    });
     closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;
     let late = fatal.borrow().as_ref().map(failure);
     match (ended, late) {
@@ -201,13 +220,9 @@ async fn tell_place(opened: &ServedStore, engine: Arc<dyn Engine>) -> Infallible
 fn config(args: &ServeArgs) -> Config {
     Config {
         drain_max: args.drain_max(),
-        in_flight_bytes_max: usize::try_from(in_flight(args)).unwrap_or(usize::MAX),
+        in_flight_bytes_max: usize::try_from(memory::of(args)).unwrap_or(usize::MAX),
         ..Config::default()
     }
-}
-
-fn in_flight(args: &ServeArgs) -> u64 {
-    args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes)
 }
 
 /// Starts the drain at the first signal that ends the server; returns the second.

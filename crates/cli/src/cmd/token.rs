@@ -16,7 +16,7 @@ use tenure_server::{ListedToken, TOKEN_PREFIX, token_hash};
 use crate::args::Global;
 use crate::args::token::{TokenAction, TokenNewArgs};
 use crate::cmd::doctor::server;
-use crate::exit::{DENIED, Failure, NO, UNAVAILABLE};
+use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::clock;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash};
@@ -159,14 +159,6 @@ fn check(out: Output, file: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The part of a refusal that people read.
-#[derive(Deserialize)]
-struct ToldRefusal {
-    detail: String,
-    #[serde(default)]
-    hint: String,
-}
-
 async fn who(out: Output, url: &str) -> Result<(), Failure> {
     let url: StoreUrl = url
         .parse()
@@ -175,15 +167,9 @@ async fn who(out: Output, url: &str) -> Result<(), Failure> {
         Failure::usage(format!("{url} is opened by this command itself, which needs no token"))
             .hint("name a server: tenure --url http://HOST:7171 token who")
     })?;
-    let answer = server::first_answer(&callee, "/v1/me").await?;
-    if answer.status != 200 {
-        let code = if matches!(answer.status, 401 | 403) { DENIED } else { NO };
-        return Err(match serde_json::from_slice::<ToldRefusal>(&answer.body) {
-            Ok(no) => Failure::new(code, no.detail).hint(no.hint),
-            Err(_) => Failure::new(code, format!("{url} answered {}", answer.status)),
-        });
-    }
-    let me: Me = serde_json::from_slice(&answer.body)
+    let most_bytes = server::ANSWER_BYTES_MAX;
+    let answer = server::first_good(&callee, &url, "/v1/me", "", most_bytes).await?;
+    let me: Me = serde_json::from_slice(&answer)
         .map_err(|_| Failure::new(UNAVAILABLE, format!("{url} is no server of Tenure")))?;
     out.answer(&me, |me| {
         let mut page = Page::default();

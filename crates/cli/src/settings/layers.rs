@@ -305,7 +305,10 @@ fn of_file(
         ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
     );
     let path = |text: &String| match file {
-        Some(file) if is_path => beside(&file.path, text).to_string_lossy().into_owned(),
+        // `-` is a stream of the process.
+        Some(file) if is_path && text != "-" => {
+            beside(&file.path, text).to_string_lossy().into_owned()
+        }
         _ => text.clone(),
     };
     match value {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use tenure_core::names::Namespace;
 
 use self::effective::Settings;
 use self::file::SettingsFile;
@@ -69,6 +70,12 @@ fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Res
         let read = command.try_get_matches_from(&words).map_err(|_| Unread::Line)?;
         let mut cli = Cli::from_arg_matches(&read).map_err(|_| Unread::Line)?;
         profile::apply(&mut cli, &read)?;
+        let is_default = read.value_source("namespace") == Some(ValueSource::DefaultValue);
+        if let Command::Trail(args) = &mut cli.command {
+            // Most of a trail concerns no namespace, so that the default one is no filter.
+            let namespace = cli.global.namespace.clone();
+            args.namespace = (!is_default || namespace != Namespace::main()).then_some(namespace);
+        }
         return Ok(cli);
     };
     let bare = command.find_subcommand(name).cloned().unwrap_or_default();

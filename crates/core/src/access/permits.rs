@@ -44,12 +44,17 @@ impl Grants {
         .into())
     }
 
+    /// Whether no namespace is closed to it.
+    pub fn enters_all(&self) -> bool {
+        self.namespaces.match_all()
+    }
+
     /// Refuses a call whose answer has every namespace with all its secrets, such as a backup.
     pub fn may_take_all(&self, operation: &str) -> Answer<()> {
         for scope in [Scope::Admin, Scope::Read, Scope::Work] {
             self.may(scope, operation)?;
         }
-        if self.namespaces.match_all() {
+        if self.enters_all() {
             return Ok(());
         }
         Err(AccessRefusal::NamespaceClosed {

@@ -6,10 +6,12 @@ use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, span};
 use crate::at::At;
 use crate::bounded::{self, PAGE, Spans, VERSION, short};
-use crate::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT};
+use crate::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT, TRAIL_FILTER_BYTES_MAX};
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
-use crate::names::{FlowName, JobId, JobRef, LimitName, Owner, PoolName, QueueName, ScheduleId};
+use crate::names::{
+    FlowName, JobId, JobRef, LimitName, Namespace, Owner, PoolName, QueueName, ScheduleId,
+};
 use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
 use crate::requests::{
@@ -21,6 +23,7 @@ use crate::schedule::ScheduleSettings;
 use crate::sentences::{NameRefusal, ValueRefusal, cut};
 use crate::settings::NewResource;
 use crate::time::{Moment, Span};
+use crate::trail::ReadTrail;
 
 const QUEUE: Parameter<QueueName> = Parameter::text(
     "queue",
@@ -145,6 +148,24 @@ const TYPE: Parameter<Vec<EventType>> = Parameter {
     sentence: "Types of events separated by commas, or families such as job.*.",
 };
 
+const TRAIL_SINCE: Parameter<Moment> =
+    Parameter::text("since", moment, "Only lines that were written at this moment or later.")
+        .checked(|moment, at| at.moment(*moment));
+const TRAIL_CALLER: Parameter<String> = Parameter::text(
+    "caller",
+    trail_filter,
+    "Only lines of this caller: the name of a token, at most 128 bytes.",
+)
+.checked(|caller, at| at.text(caller, TRAIL_FILTER_BYTES_MAX));
+const TRAIL_OP: Parameter<String> = Parameter::text(
+    "op",
+    trail_filter,
+    "Only lines of this operation; a * at the end stands for any rest, as in put_*.",
+)
+.checked(|op, at| at.text(op, TRAIL_FILTER_BYTES_MAX));
+const TRAIL_NAMESPACE: Parameter<Namespace> =
+    Parameter::text("namespace", Namespace::parse, "Only lines of calls in this namespace.");
+
 queried! {
     Page() { max = MAX, or LIST_DEFAULT; cursor = CURSOR, optional; }
     JobFilter() {
@@ -200,6 +221,12 @@ queried! {
         meant = FORCE, default;
         version = VERSION_OF_SET, optional;
     }
+    ReadTrail() {
+        since = TRAIL_SINCE, optional;
+        caller = TRAIL_CALLER, optional;
+        op = TRAIL_OP, optional;
+        namespace = TRAIL_NAMESPACE, optional;
+    } [page: Page]
     ListSchedules() { owner = OWNER, optional; full = FULL, default; } [page: Page]
     SyncSchedules(schedules: Vec<(ScheduleId, ScheduleSettings)>) {
         owner = OWNER, required ValueRefusal::LeaderMissing;
@@ -259,6 +286,11 @@ pub(super) fn error_part(text: &str) -> Result<String, Refusal> {
     short(text, ERROR_BYTES_MAX).map(str::to_owned)
 }
 
+/// Reads a text that lines of the trail are compared with.
+fn trail_filter(text: &str) -> Result<String, Refusal> {
+    short(text, TRAIL_FILTER_BYTES_MAX).map(str::to_owned)
+}
+
 fn boolean(text: &str) -> Result<bool, Refusal> {
     one_of(text, "true or false", &[("true", true), ("false", false)])
 }
@@ -291,6 +323,11 @@ pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
 /// Reads the query of `GET /v1/audit`.
 pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
     Audit::of_query((), query)
+}
+
+/// Reads the query of `GET /v1/trail`.
+pub fn read_trail<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadTrail, Refusal> {
+    ReadTrail::of_query((), query)
 }
 
 /// Reads the query of `GET /v1/jobs`.

@@ -83,6 +83,7 @@ codes! {
     Overloaded "overloaded" 503 "Too many bytes are in flight";
     Draining "draining" 503 "The server is draining";
     StoreUnavailable "store_unavailable" 503 "The store cannot be reached";
+    TrailUnwritable "trail_unwritable" 503 "The trail cannot be written";
     NotOwner "not_owner" 503 "Another server owns the store";
     OutcomeUnknown "outcome_unknown" 503 "It may have happened";
     LeaseLost "lease_lost" 409 "The lease is no longer held";

@@ -81,6 +81,23 @@ refusals! {
         hint("wait until that one is over, or ask another server of the store")
         retry_after_s(10);
 
+    TrailNotKept "trail_not_kept"
+        WrongState
+        detail("this server keeps no trail that can be read")
+        hint("start the server with --trail DIR, or read the stderr of one with --trail -");
+
+    TrailUnwritable "trail_unwritable"
+        TrailUnwritable
+        detail("the trail of this server cannot be written, and --trail-required refuses changes without it")
+        hint("nothing happened; make room on the disk of the trail, or let the server write its folder: its log says what \
+              is wrong")
+        retry_after_s(5);
+
+    TrailUnreadable "trail_unreadable"
+        StoreUnavailable
+        detail("the files of the trail cannot be read")
+        hint("look at the folder of the trail: the log of the server says what is wrong");
+
     MediaType "media_type"
         UnsupportedMediaType
         detail("the content type of the body is not one that this call takes")

@@ -204,6 +204,7 @@ fn a_refusal_names_the_job_in_the_way_or_the_time_to_retry() {
             Code::StoreFull,
             Code::Overloaded,
             Code::Draining,
+            Code::TrailUnwritable,
             Code::NotOwner,
         ];
         let waits = passing.contains(&no.code);

@@ -26,6 +26,7 @@ mod resource;
 mod schedule;
 mod schedules;
 mod system;
+mod trail;
 mod workers;
 
 use std::future::Future;
@@ -50,6 +51,7 @@ pub(crate) enum Section {
     Leases,
     Workers,
     Events,
+    Trail,
     System,
 }
 
@@ -126,6 +128,7 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
         flows::ROWS,
         events::ROWS,
         system::ROWS,
+        trail::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -170,6 +170,8 @@ pub fn paths(scene: &Scene, names: &[String; 6]) -> Vec<String> {
         "/events",
         "/events?type=job.*",
         "/system",
+        "/trail",
+        "/trail?op=put_*",
     ]
     .map(str::to_owned)
     .into();

@@ -249,3 +249,32 @@ fn a_session_is_of_the_namespaces_of_its_token_and_ends_with_it() {
     assert_eq!(get(&served, &own, "/?ns=team").status, 401);
     assert_eq!(get(&served, &other, "/").status, 200);
 }
+
+#[test]
+fn an_administrator_sees_who_did_what() {
+    let served = served(vec![
+        listed("ann", &["view", "admin"], &["*"]),
+        listed("op", &["view", "operate"], &["*"]),
+    ]);
+    let (ann, op) = (session(&served, &token("ann")), session(&served, &token("op")));
+    assert_eq!(served.request("POST", "/login", FORM, "token=geheim").status, 401);
+    assert_eq!(post(&served, &ann, "/limits/site/set", "concurrency=3").status, 303);
+    assert_eq!(post(&served, &op, "/queues/mail/pause", "").status, 303);
+    assert_eq!(post(&served, &op, "/limits/site/set", "concurrency=4").status, 403);
+    assert_eq!(post(&served, &op, "/logout", "").status, 303);
+    let page = get(&served, &ann, "/trail").page();
+    for part in
+        ["login", "logout", "pause_queue", "limit:site", "concurrency", "401 unauthorized", "page"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("geheim") && !page.contains("tnr_"), "{page}");
+    assert!(page.contains("403 forbidden"), "{page}");
+    let page = get(&served, &ann, "/trail?caller=op").page();
+    assert!(page.contains("pause_queue") && !page.contains("concurrency:"), "{page}");
+    // Others have neither the page nor its link.
+    assert!(get(&served, &ann, "/").page().contains("href=\"/trail\""));
+    let op = session(&served, &token("op"));
+    assert!(!get(&served, &op, "/").page().contains("/trail"));
+    assert_eq!(get(&served, &op, "/trail").status, 403);
+}

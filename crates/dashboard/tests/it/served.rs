@@ -13,7 +13,7 @@ use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Embedded, Location, Options};
 use tenure_engine_api::{Engine, EngineExt};
-use tenure_server::{Config, Deps, Leadership, Tokens};
+use tenure_server::{Config, Deps, Leadership, Tokens, Trail, TrailOptions, TrailPlace};
 use tenure_testkit::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -58,6 +58,7 @@ pub struct Served {
     stop: Option<oneshot::Sender<()>>,
     /// Removed when nothing is open any more.
     _store: Store,
+    _trail: TempDir,
 }
 
 pub struct Got {
@@ -118,7 +119,14 @@ impl Served {
             let _inside = runtime.enter();
             store.open()
         };
-        let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
+        let trail_folder = TempDir::new();
+        let trail = Trail::open(TrailOptions {
+            place: TrailPlace::Folder(trail_folder.path().to_owned()),
+            is_required: false,
+            most_bytes: 1 << 30,
+            server: "127.0.0.1:7171".to_owned(),
+        });
+        let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history, trail.clone());
         let shared = tokens.clone();
         let deps = Deps {
             leadership: Leadership::always(engine.clone()),
@@ -129,6 +137,7 @@ impl Served {
             moved: None,
             pages: Some(Arc::new(pages)),
             metrics: None,
+            trail,
         };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();
@@ -137,7 +146,16 @@ impl Served {
             let _ = stopped.await;
         }));
         let session = String::new();
-        Served { at, tokens: shared, session, engine, runtime, stop: Some(stop), _store: store }
+        Served {
+            at,
+            tokens: shared,
+            session,
+            engine,
+            runtime,
+            stop: Some(stop),
+            _store: store,
+            _trail: trail_folder,
+        }
     }
 
     pub fn drain(&mut self) {

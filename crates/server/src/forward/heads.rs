@@ -1,6 +1,7 @@
 //! The heads of forwarded calls and answers: which headers are forwarded, and how a server knows another one.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +39,10 @@ const WAITED: HeaderName = HeaderName::from_static("tenure-waited");
 /// without grants of tokens sends none: its callers have all rights. Believed only beside the secret of the servers.
 pub(crate) const CALLER: HeaderName = HeaderName::from_static("tenure-caller");
 
+/// The IP address from which a forwarded call came to the first server, for the trail. Believed only beside the secret
+/// of the servers; a release without a trail sends none.
+const PEER: HeaderName = HeaderName::from_static("tenure-peer");
+
 /// Headers that belong to one connection and not to a message (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [
     CONNECTION,
@@ -52,12 +57,12 @@ const OF_ONE_HOP: [HeaderName; 9] = [
 ];
 /// Headers that the first server has checked and the leader must not see: the caller's name for the server, and its
 /// secrets.
-const OF_THE_CALLER: [HeaderName; 8] =
-    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED, CALLER];
+const OF_THE_CALLER: [HeaderName; 9] =
+    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED, CALLER, PEER];
 
 /// The headers of a call that Tenure itself reads. They are forwarded even if `Connection` names them: the leader must
 /// understand the same call as the first server.
-const READ_BY_TENURE: [HeaderName; 7] = [
+const READ_BY_TENURE: [HeaderName; 8] = [
     ACCEPT,
     CONTENT_ENCODING,
     CONTENT_TYPE,
@@ -65,6 +70,7 @@ const READ_BY_TENURE: [HeaderName; 7] = [
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("prefer"),
     HeaderName::from_static("traceparent"),
+    HeaderName::from_static("x-request-id"),
 ];
 /// If a head has more headers than this, only [`READ_BY_TENURE`] are forwarded: a server reads at most 100, and a
 /// forwarded call has some of its own.
@@ -165,6 +171,11 @@ pub(crate) fn caller(headers: &HeaderMap, tokens: &Tokens) -> Result<Arc<Caller>
     tokens.named(name).ok_or_else(|| AccessRefusal::CallerUnknown { caller: cut(name) }.into())
 }
 
+/// The address from which a forwarded call came to the first server.
+pub(crate) fn peer(headers: &HeaderMap) -> Option<IpAddr> {
+    headers.get(PEER)?.to_str().ok()?.parse().ok()
+}
+
 /// A name from outside, for a message.
 fn cut(name: &str) -> String {
     name.chars().take(80).collect()
@@ -198,6 +209,8 @@ fn unwaited(path: &str) -> String {
 pub(crate) struct Added<'c> {
     pub namespace: &'c Namespace,
     pub caller: &'c Arc<Caller>,
+    /// The address of the caller, if it is known.
+    pub peer: Option<IpAddr>,
 }
 
 /// The differences between an attempt and the first one.
@@ -225,6 +238,9 @@ pub(crate) fn request(
     }
     headers.insert(gate::NAMESPACE, HeaderValue::from_str(added.namespace.as_str())?);
     headers.insert(CALLER, HeaderValue::from_str(added.caller.name())?);
+    if let Some(peer) = added.peer {
+        headers.insert(PEER, HeaderValue::from_str(&peer.to_string())?);
+    }
     mark.put(&mut headers, to)?;
     if let waited @ 1.. = when.waited.as_millis() {
         headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);
@@ -267,6 +283,7 @@ mod tests {
             .header("tenure-namespace", "other")
             .header("tenure-waited", "60000")
             .header("tenure-caller", "token-1")
+            .header("tenure-peer", "198.51.100.9")
             .header("prefer", "return=minimal")
             .header("x-two", "1")
             .header("x-two", "2");
@@ -274,7 +291,7 @@ mod tests {
         let body = SentBody::whole(Bytes::from_static(b"{}"));
         let other = "other".parse().unwrap();
         let anyone = Caller::anyone();
-        let added = Added { namespace: &other, caller: &anyone };
+        let added = Added { namespace: &other, caller: &anyone, peer: "192.0.2.7".parse().ok() };
         let sent = request(&head, added, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
         assert_eq!(
             (sent.method().as_str(), sent.uri().to_string().as_str()),
@@ -296,6 +313,7 @@ mod tests {
                 ("tenure-caller", "anyone"),
                 ("tenure-from-server", "00000000000000000000000000000007"),
                 ("tenure-namespace", "other"),
+                ("tenure-peer", "192.0.2.7"),
                 ("x-two", "1"),
                 ("x-two", "2"),
             ]

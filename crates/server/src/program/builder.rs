@@ -30,6 +30,7 @@ use crate::deps::Deps;
 use crate::forward::ForwardingEngine;
 use crate::listen::{ListenRefused, may_listen};
 use crate::tokens::Tokens;
+use crate::trail::Trail;
 
 /// The default address of the listener.
 const USUAL_LISTEN: &str = "127.0.0.1:7171";
@@ -228,6 +229,7 @@ impl ServerBuilder {
             moved: None,
             pages: None,
             metrics: None,
+            trail: Trail::default(),
         };
         let (shutdown, told) = oneshot::channel();
         let leaving = opened.clone();

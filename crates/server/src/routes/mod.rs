@@ -18,6 +18,7 @@ mod schedules;
 pub(crate) mod sync_lines;
 pub(crate) mod system;
 pub(crate) mod test_clock;
+mod trail;
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -87,6 +88,8 @@ pub(crate) enum Does {
     Metrics,
     /// Sends a backup of the whole store.
     Backup,
+    /// Shows lines of the trail of this server.
+    Trail,
     /// Shows the OpenAPI document.
     Document,
     /// Shows the moments of a timing, which needs no engine.
@@ -232,7 +235,7 @@ impl Route {
                 Access::AnyToken
             }
             Does::Metrics => Access::Server(Scope::Metrics),
-            Does::AdvanceTime => Access::Server(Scope::Admin),
+            Does::AdvanceTime | Does::Trail => Access::Server(Scope::Admin),
             Does::Backup => Access::WholeStore,
         }
     }
@@ -262,6 +265,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         previews::ROUTES,
         schedules::ROUTES,
         system::ROUTES,
+        trail::ROUTES,
     ]
     .into_iter()
     .flatten()

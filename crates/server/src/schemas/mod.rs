@@ -309,6 +309,7 @@ pub(crate) fn all() -> Value {
         ("Pools", list("Pool")),
         ("ResourceList", list("Resource")),
         ("Workers", list("Worker")),
+        ("Trail", list("TrailLine")),
     ] {
         all.insert(name.to_owned(), schema);
     }

@@ -14,8 +14,50 @@ const GAUGE_READING: Fields = &[
     ("error", "string?", "Why that attempt failed, at most 256 bytes, without the address."),
 ];
 
+const TRAIL_LINE: Fields = &[
+    ("seq", "integer", "The number of the line, from 0."),
+    ("at", "moment", "When the line was written."),
+    ("server", "string", "The address of the server that wrote it."),
+    (
+        "caller",
+        "string~",
+        "The name of the token, or anyone; absent for an unknown caller and the server's own lines.",
+    ),
+    ("peer", "string~", "The IP address from which the call came."),
+    (
+        "via",
+        "api|page|server~",
+        "How the call came: api, page, or server if another one forwarded it.",
+    ),
+    ("op", "string", "The name of the operation, or of what the server did."),
+    ("namespace", "string~", "The namespace of the call."),
+    ("targets", "string[]~", "What the call names, as kind:name; at most 10."),
+    ("targets_count", "integer~", "The number of all targets, if there are more than 10."),
+    (
+        "changed",
+        "object~",
+        "Changed settings by name, each with old, new or both; contents are •••.",
+    ),
+    (
+        "status",
+        "integer~",
+        "200 if it was done, otherwise the HTTP status of the refusal; absent if the caller left.",
+    ),
+    ("code", "string~", "The code of the refusal, or unanswered."),
+    (
+        "count",
+        "integer~",
+        "How many calls the line stands for, or how many jobs a bulk call changed.",
+    ),
+    ("request_id", "string~", "The X-Request-Id of the call, or the trace id of its traceparent."),
+    ("detail", "string~", "More about a line of the server itself."),
+    ("begins", "string~", "The name of the file that the line begins; absent in other lines."),
+    ("prev", "string", "SHA-256 of the line before, in hex."),
+];
+
 pub(super) const THINGS: &[(&str, Fields)] = &[
     ("GaugeReading", GAUGE_READING),
+    ("TrailLine", TRAIL_LINE),
     (
         "MadeBy",
         &[

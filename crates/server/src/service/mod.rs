@@ -11,7 +11,7 @@ use hyper::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, Version};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
@@ -39,7 +39,7 @@ use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
 use crate::leadership::ServingLeader;
 use crate::out::Out;
-use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
+use crate::pages::{self, Drains, OverTls, Pages, SessionChange};
 use crate::peers;
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
@@ -47,6 +47,7 @@ use crate::routes::events::{self, EventStreams, StreamAsker};
 use crate::routes::{self, Asked, Call, Read, Route, Takes};
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
+use crate::trail::{CallRecord, RecordedRefusal};
 use crate::undelivered::Undelivered;
 
 use self::routed::nothing_at;
@@ -84,6 +85,16 @@ pub(crate) struct Service {
     pub forwarding: KeptForwarding,
 }
 
+/// Facts about a request that become known while it is answered, for counters and the trail.
+struct RequestFacts {
+    /// The name of its route; empty if there is none.
+    route: &'static str,
+    /// `None`: it has shown no valid token, or needs none.
+    caller: Option<Arc<Caller>>,
+    peer: Option<IpAddr>,
+    record: CallRecord,
+}
+
 /// A call of the store, read as far as every server reads it.
 struct StoreCall<'c> {
     route: &'c Route,
@@ -98,6 +109,9 @@ struct StoreCall<'c> {
     body: bytes::Bytes,
     /// How long its caller has waited at another server.
     waited: Span,
+    /// The address of its caller.
+    peer: Option<IpAddr>,
+    record: CallRecord,
 }
 
 /// Marks an answer to a lease call that grants nothing, in its extensions.
@@ -180,17 +194,19 @@ impl Service {
         let began = request_log::begin();
         let mut reading = Some(Reading::new(body, &head.headers));
         let counted = self.deps.metrics.as_ref().map(|door| door.metrics.http.begin());
-        let mut name = "";
-        let answer = self.routed(&head, &mut reading, &turn, &mut name).await;
+        let record = CallRecord::of(&self.deps.trail, &head.headers, peer);
+        let mut facts = RequestFacts { route: "", caller: None, peer, record };
+        let answer = self.routed(&head, &mut reading, &turn, &mut facts).await;
         let (mut response, closes) = match answer {
             Ok(response) => {
-                if response.extensions().get::<TokenRefused>().is_some() {
-                    self.refused.refused(peer, Code::Unauthorized);
+                if let Some(change) = response.extensions().get::<SessionChange>() {
+                    self.record_session(change, &facts);
                 }
                 (response, false)
             }
             Err(Stop::Refused(no)) => {
                 self.refused.refused(peer, no.code);
+                record_refusal(&head, &facts, no.code);
                 let closes = matches!(
                     no.code,
                     Code::TooLarge | Code::RequestTimeout | Code::Overloaded | Code::BadRequest
@@ -203,7 +219,7 @@ impl Service {
             Err(Stop::Gone) => (problem::response(&ServerRefusal::BodyCutOff.into()), true),
         };
         if let Some(counted) = counted {
-            counted.answered(name, response.status().as_u16());
+            counted.answered(facts.route, response.status().as_u16());
         }
         if let Some(reading) = reading {
             reading.linger(self.deps.config.linger);
@@ -225,6 +241,25 @@ impl Service {
         response.map(|out| out.of(turn))
     }
 
+    /// Tells the log and the trail of a login or its end.
+    fn record_session(&self, change: &SessionChange, facts: &RequestFacts) {
+        let record = facts.record.on_page();
+        match change {
+            SessionChange::Begun(caller) => record.session("login", caller.name()),
+            SessionChange::Ended(caller) => record.session("logout", caller.name()),
+            SessionChange::Refused => {
+                self.refused.refused(facts.peer, Code::Unauthorized);
+                record.refused(RecordedRefusal {
+                    op: "login",
+                    caller: None,
+                    namespace: None,
+                    targets: Vec::new(),
+                    code: Code::Unauthorized,
+                });
+            }
+        }
+    }
+
     /// A call that this engine answers. `lines`: its body, if that comes in lines.
     async fn here(
         &self,
@@ -234,8 +269,8 @@ impl Service {
         mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let StoreCall { read, asked, head, caller, namespace, body, waited, .. } = call;
-        let engine = &GuardedEngine::new(engine.clone(), caller.clone());
+        let StoreCall { read, asked, head, caller, namespace, body, waited, record, .. } = call;
+        let engine = &GuardedEngine::new(engine.clone(), caller.clone(), record.clone());
         if lines.is_some() {
             return match self.lines(engine, call, lines, &mut held).await? {
                 NdjsonOutcome::Answer(response) => Ok(response),
@@ -343,7 +378,11 @@ impl Service {
                 ForwardedCall {
                     head,
                     spec,
-                    added: Added { namespace: &call.namespace, caller: &call.caller },
+                    added: Added {
+                        namespace: &call.namespace,
+                        caller: &call.caller,
+                        peer: call.peer,
+                    },
                     body,
                     unknown: false,
                     rest,
@@ -400,9 +439,11 @@ impl Service {
         head: &Parts,
         reading: &mut Option<Reading>,
         turn: &Turn,
+        record: &CallRecord,
     ) -> Result<Response<Out>, Stop> {
         body::codings(&head.headers)?;
-        if let Some(caller) = pages.admits(head) {
+        let caller = pages.admits(head);
+        if let Some(caller) = &caller {
             turn.is_of_a_caller();
             turn.counts(caller.counted().map_err(Refusal::from)?);
         }
@@ -415,7 +456,20 @@ impl Service {
         if self.deps.tls.is_some() {
             request.extensions_mut().insert(OverTls);
         }
+        // The calls of the page have lines of their own at the gate.
+        let record = record.on_page();
+        request.extensions_mut().insert(record.clone());
         let answer = pages.answer(request, Drains::of(&self.traffic)).await;
+        let path = head.uri.path();
+        if answer.status() == StatusCode::FORBIDDEN && !record.is_told() && pages.has(path) {
+            record.refused(RecordedRefusal {
+                op: "page",
+                caller: caller.as_ref().map(|caller| caller.name()),
+                namespace: None,
+                targets: vec![format!("path:{}", cut(path))],
+                code: Code::Forbidden,
+            });
+        }
         Ok(pages::written(answer, held)?)
     }
 
@@ -586,6 +640,22 @@ impl Service {
         turn.granted(grant);
         Ok(response.map(|out| out.holding(held)))
     }
+}
+
+/// Tells the trail of a call that was refused because of its token or its origin, unless the gate has told it.
+fn record_refusal(head: &Parts, facts: &RequestFacts, code: Code) {
+    let is_told = matches!(code, Code::Unauthorized | Code::Forbidden | Code::ForbiddenOrigin);
+    if !is_told || facts.record.is_told() {
+        return;
+    }
+    let namespace = gate::namespace(&head.headers).and_then(decode::namespace_header).ok();
+    facts.record.refused(RecordedRefusal {
+        op: if facts.route.is_empty() { "unknown_route" } else { facts.route },
+        caller: facts.caller.as_ref().map(|caller| caller.name()),
+        namespace: namespace.as_ref().map(Namespace::as_str),
+        targets: Vec::new(),
+        code,
+    });
 }
 
 /// HTTP/2 has the name of the server in the request line alone, and the gate and the pages look for it in the header.

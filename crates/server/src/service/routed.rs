@@ -1,6 +1,7 @@
 //! The steps from the head of a request to the answer of its route, in order. Each may end the request.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hyper::http::request::Parts;
@@ -10,12 +11,13 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Effect, Lease, Operation, Settle, Spec};
-use tenure_core::sentences::{AccessRefusal, ServerRefusal};
+use tenure_core::sentences::{AccessRefusal, ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
 use tenure_engine_api::{Clock, SystemClock};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-use super::{Service, Stop, StoreCall, cut};
+use super::{RequestFacts, Service, Stop, StoreCall, cut};
 use crate::answer;
 use crate::backups;
 use crate::body::{self, Media, Reading};
@@ -37,6 +39,7 @@ use crate::routes::{self, Access, Asked, Does, Found, Read, Route, Takes};
 use crate::target;
 use crate::tokens::{Tokens, shown_token};
 use crate::traffic::Turn;
+use crate::trail::CallRecord;
 
 /// The sender of a request, before its token is checked.
 #[derive(Clone, Copy)]
@@ -61,19 +64,26 @@ struct Admitted<'r> {
     /// True if the body comes in lines, which the call reads.
     in_lines: bool,
     held: HeldBytes,
+    /// The address of its caller.
+    peer: Option<IpAddr>,
+    record: CallRecord,
 }
 
 impl Service {
-    /// `name` becomes the name of the route.
+    /// `facts` are filled in as soon as they are known.
     pub(super) async fn routed(
         &self,
         head: &Parts,
         reading: &mut Option<Reading>,
         turn: &Turn,
-        name: &mut &'static str,
+        facts: &mut RequestFacts,
     ) -> Result<Response<Out>, Stop> {
-        let found = self.find(head, name)?;
+        let found = self.find(head, &mut facts.route)?;
         let sender = self.identify(head, &found, turn)?;
+        if sender.is_server {
+            facts.peer = forward::peer(&head.headers).or(facts.peer);
+            facts.record = facts.record.forwarded(facts.peer);
+        }
         if sender.is_server && peers::is_theirs(head.uri.path()) {
             return self.answer_peer(head, reading).await;
         }
@@ -81,9 +91,10 @@ impl Service {
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::is_for_page(head, pages.as_ref())
         {
-            return self.page(pages.as_ref(), head, reading, turn).await;
+            return self.page(pages.as_ref(), head, reading, turn, &facts.record).await;
         }
         let caller = self.caller(head, &found, sender, turn)?;
+        facts.caller = (!sender.is_open).then(|| caller.clone());
         body::codings(&head.headers)?;
         let (route, names) = the_route(found, head)?;
         let namespace = permitted(head, route, &caller)?;
@@ -92,8 +103,8 @@ impl Service {
             turn.counts(caller.counted().map_err(Refusal::from)?);
         }
         self.keep_if_vital(route, turn);
-        let admitted =
-            self.read(head, reading, (route, &names), (caller, sender), namespace).await?;
+        let caller = (caller, sender, &*facts);
+        let admitted = self.read(head, reading, (route, &names), caller, namespace).await?;
         self.answer_route(head, reading, turn, sender, admitted).await
     }
 
@@ -181,7 +192,7 @@ impl Service {
         head: &'r Parts,
         reading: &mut Option<Reading>,
         (route, names): (&'static Route, &[(&'static str, &'r str)]),
-        (caller, sender): (Arc<Caller>, Sender),
+        (caller, sender, facts): (Arc<Caller>, Sender, &RequestFacts),
         namespace: Namespace,
     ) -> Result<Admitted<'r>, Stop> {
         let query = target::query(head.uri.query())?;
@@ -210,7 +221,8 @@ impl Service {
         if route.takes == Takes::Nothing {
             decode::no_body(&body)?;
         }
-        Ok(Admitted { route, caller, names, query, namespace, body, in_lines, held })
+        let (peer, record) = (facts.peer, facts.record.clone());
+        Ok(Admitted { route, caller, names, query, namespace, body, in_lines, held, peer, record })
     }
 
     async fn answer_route(
@@ -248,8 +260,10 @@ impl Service {
             Does::AdvanceTime => {
                 let moved = self.deps.moved.as_ref().ok_or_else(|| nothing_at(head))?;
                 let span = decode::advance(&admitted.body)?;
-                let now = moved.advance(span).await.map_err(problem::of_error)?;
-                Ok(answer::json(200, &StandingAt { now }))
+                let pending = admitted.record.begin_own(admitted.caller.name(), "advance_time")?;
+                let now = moved.advance(span).await.map_err(problem::of_error);
+                pending.end_own(now.as_ref().err().map(|no| no.code));
+                Ok(answer::json(200, &StandingAt { now: now? }))
             }
             Does::Version => Ok(answer::json(200, &VERSION)),
             Does::Metrics => {
@@ -271,7 +285,19 @@ impl Service {
                         () = traffic.drained() => {}
                     }
                 };
-                Ok(backups::answer(makes.clone(), &self.backups, ends).await?)
+                let pending = admitted.record.begin_own(admitted.caller.name(), "backup")?;
+                let answer = backups::answer(makes.clone(), &self.backups, ends).await;
+                pending.end_own(answer.as_ref().err().map(|no| no.code));
+                Ok(answer?)
+            }
+            Does::Trail => {
+                let asked = decode::read_trail(&admitted.query)?;
+                // To look at the trail changes nothing, and must not fill it.
+                admitted.record.count(admitted.caller.name(), "read_trail");
+                let (trail, caller) = (self.deps.trail.clone(), admitted.caller.clone());
+                let read = spawn_blocking(move || trail.read(&asked, caller.grants())).await;
+                let read = read.map_err(|_| Refusal::from(StoreRefusal::EngineBroke))?;
+                hold(answer::json(200, &read?), admitted.held)
             }
             Does::Document => hold(answer::json(200, openapi::document()), admitted.held),
         }
@@ -287,11 +313,23 @@ impl Service {
         (spec, read): (&'static Spec, Read),
         admitted: Admitted<'_>,
     ) -> Result<Response<Out>, Stop> {
-        let Admitted { route, caller, names, query, namespace, body, in_lines, held } = admitted;
+        let Admitted { route, caller, names, query, namespace, body, .. } = admitted;
+        let Admitted { in_lines, held, peer, record, .. } = admitted;
         let asked = Asked { names: &names, query: &query, body: &[] };
         let waited = if sender.is_server { forward::waited(&head.headers) } else { Span::ZERO };
-        let mut call =
-            StoreCall { route, spec, read, asked, head, caller, namespace, body, waited };
+        let mut call = StoreCall {
+            route,
+            spec,
+            read,
+            asked,
+            head,
+            caller,
+            namespace,
+            body,
+            waited,
+            peer,
+            record,
+        };
         let lines = if in_lines { reading } else { &mut None };
         let may_grant = [Lease::NAME, Settle::NAME].contains(&spec.name);
         if spec.effect != Some(Effect::Reads) && !may_grant {

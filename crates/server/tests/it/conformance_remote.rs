@@ -124,6 +124,7 @@ async fn serve(leadership: Leadership) -> (JoinHandle<()>, SocketAddr) {
     let deps = Deps {
         pages: None,
         metrics: None,
+        trail: Default::default(),
         leadership,
         tokens: Default::default(),
         tls: None,
@@ -204,8 +205,16 @@ fn check_all_and_each_answer(sentences: &[Case]) {
     let routes = description.routes();
     let unseen: Vec<_> = routes.iter().filter(|one| !calls.answered.contains(*one)).collect();
     // Those that the server answers without an engine.
-    let without_engine =
-        ["/healthz", "/metrics", "/openapi.json", "/readyz", "/v1/backup", "/v1/me", "/version"];
+    let without_engine = [
+        "/healthz",
+        "/metrics",
+        "/openapi.json",
+        "/readyz",
+        "/v1/backup",
+        "/v1/me",
+        "/v1/trail",
+        "/version",
+    ];
     let without_engine = without_engine.map(|path| format!("get {path}"));
     let preview = "post /v1/schedules/preview".to_owned();
     assert_eq!(unseen, Vec::from_iter(without_engine.iter().chain([&preview])));

@@ -26,4 +26,5 @@ mod starved;
 mod strangers;
 mod suspended;
 mod test_clock;
+mod trail;
 mod wire;

@@ -410,6 +410,8 @@ fn all_refused(server: &Server) {
         "unsupported_media_type",
         // In `scopes.rs`.
         "forbidden",
+        // In `trail.rs`.
+        "trail_unwritable",
         // In `budget.rs`.
         "bad_request",
         "head_too_large",

@@ -7,6 +7,8 @@ use std::fs;
 use crate::description::Description;
 use crate::wire::{Answer, Server};
 use serde_json::{Value, json};
+use tenure_server::{Tokens, Trail, TrailOptions, TrailPlace};
+use tenure_testkit::TempDir;
 
 /// The examples of the description.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/examples.json");
@@ -19,12 +21,22 @@ struct Checked {
     faults: Vec<String>,
     /// By the name of an operation: the first body that was accepted, and the first answer of each status.
     examples: BTreeMap<String, BTreeMap<String, Value>>,
+    /// Has the trail.
+    _folder: TempDir,
 }
 
 impl Checked {
     fn start() -> Self {
         let (seen, faults, examples) = <_>::default();
-        Self { server: Server::start(), seen, faults, examples }
+        let folder = TempDir::new();
+        let trail = Trail::open(TrailOptions {
+            place: TrailPlace::Folder(folder.path().to_owned()),
+            is_required: false,
+            most_bytes: 1 << 30,
+            server: "127.0.0.1:7171".to_owned(),
+        });
+        let server = Server::with_trail(Tokens::default(), trail);
+        Self { server, seen, faults, examples, _folder: folder }
     }
 
     fn call(&mut self, method: &str, path: &str, body: Value) -> Value {
@@ -338,6 +350,8 @@ fn the_rest(on: &mut Checked) {
     on.get("/readyz");
     on.get("/version");
     on.get("/v1/me");
+    on.get("/v1/trail?max=3&op=patch_*");
+    on.get("/v1/trail?max=1000");
     on.get("/openapi.json");
 }
 

@@ -25,7 +25,7 @@ use tenure_engine_api::{CallError, Fault};
 use super::finding::{Examined, Finding, RuleVerdict, Severity, look, ok, wrong};
 use super::{folder, listener};
 use crate::exchange::{Destination, Keep, Received};
-use crate::exit::{Failure, UNAVAILABLE};
+use crate::exit::{DENIED, Failure, NO, UNAVAILABLE};
 use crate::output::size;
 use crate::settings::trust::trust;
 use crate::store::{OpenedStore, token};
@@ -35,7 +35,7 @@ const CONTRACT: u32 = crate::cmd::version::CONTRACT;
 /// How long to wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An answer to a question about the server itself is short.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A clock that is further from ours than this is off. `Date` has whole seconds.
 const CLOCK_OFF: Duration = Duration::from_secs(1);
 /// Most sentences of one check.
@@ -152,10 +152,15 @@ pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
 ///
 /// # Errors
 /// No server answers.
-pub async fn first_answer(callee: &Callee, path: &str) -> Result<Received, Failure> {
+pub async fn first_answer(
+    callee: &Callee,
+    path: &str,
+    query: &str,
+    most_bytes: usize,
+) -> Result<Received, Failure> {
     let (mut silent, token) = (Failure::bug("there is no server to ask"), token()?);
     for server in servers_of(callee).await? {
-        match ask(&server, path, token.as_ref()).await {
+        match ask_for(&server, path, query, token.as_ref(), most_bytes).await {
             Err(failure) if failure.code == UNAVAILABLE => silent = failure,
             answered => return answered,
         }
@@ -186,18 +191,58 @@ fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
     Examined { what: "server", store: server.to_string(), servers: Vec::new(), findings }
 }
 
+/// The part of a refusal that people read.
+#[derive(Deserialize)]
+struct ToldRefusal {
+    detail: String,
+    #[serde(default)]
+    hint: String,
+}
+
+/// The body of the first answer, which must be a good one. `shown`: the address, for messages.
+///
+/// # Errors
+/// No server answers, or it refuses the call.
+pub async fn first_good(
+    callee: &Callee,
+    shown: &impl std::fmt::Display,
+    path: &str,
+    query: &str,
+    most_bytes: usize,
+) -> Result<Bytes, Failure> {
+    let answer = first_answer(callee, path, query, most_bytes).await?;
+    if answer.status == 200 {
+        return Ok(answer.body);
+    }
+    let code = if matches!(answer.status, 401 | 403) { DENIED } else { NO };
+    Err(match serde_json::from_slice::<ToldRefusal>(&answer.body) {
+        Ok(no) => Failure::new(code, no.detail).hint(no.hint),
+        Err(_) => Failure::new(code, format!("{shown} answered {}", answer.status)),
+    })
+}
+
 /// One answer, of any status.
 async fn ask(server: &ServerUrl, path: &str, token: Option<&Secret>) -> Result<Received, Failure> {
+    ask_for(server, path, "", token, ANSWER_BYTES_MAX).await
+}
+
+async fn ask_for(
+    server: &ServerUrl,
+    path: &str,
+    query: &str,
+    token: Option<&Secret>,
+    most_bytes: usize,
+) -> Result<Received, Failure> {
     let away = |why: String| Failure::from(Fault::Unavailable(format!("{server}: {why}")));
     let there = Destination::parse(&server.to_string()).map_err(|why| away(why.to_string()))?;
     let there = there.trusting(trust());
-    let target = there.below(path, "").ok_or_else(|| Failure::bug("a path that is no path"))?;
+    let target = there.below(path, query).ok_or_else(|| Failure::bug("a path that is no path"))?;
     let mut request = Request::get(target);
     if let Some(token) = token {
         request = request.header(AUTHORIZATION, format!("Bearer {}", token.reveal()));
     }
     let request = request.body(Full::<Bytes>::default()).map_err(Failure::bug)?;
-    let keep = |_| Keep::Whole(ANSWER_BYTES_MAX);
+    let keep = |_| Keep::Whole(most_bytes);
     there.exchange(request, keep, PATIENCE).await.map_err(|why| {
         let why = why.to_string();
         away(why.split(" (os error").next().unwrap_or(&why).to_owned())

@@ -3,6 +3,8 @@
 use std::fs::read_to_string;
 use std::path::Path;
 
+use crate::args::serve::ServeArgs;
+
 /// Bodies and answers in flight may take one part in this many of the memory.
 const PART: u64 = 8;
 /// Never less by default: one call may need this much.
@@ -10,8 +12,13 @@ const LEAST: u64 = 32 << 20;
 /// Used if the memory is not known.
 const UNKNOWN: u64 = 4 << 30;
 
+/// Bytes of bodies and unread answers of a server that is started so.
+pub fn of(args: &ServeArgs) -> u64 {
+    args.max_in_flight_bytes.unwrap_or_else(in_flight_bytes)
+}
+
 /// Bytes of bodies and answers that may be in flight if nobody says how many.
-pub fn in_flight_bytes() -> u64 {
+fn in_flight_bytes() -> u64 {
     (memory(Path::new("/")).unwrap_or(UNKNOWN) / PART).max(LEAST)
 }
 

@@ -26,7 +26,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A thing that is made from files, and can be made from them again.
 pub trait Renewed: Send + 'static {
     /// Reads the files, uses their content, and logs that.
-    fn renew(&mut self);
+    fn renew(&mut self) -> Reread;
+}
+
+/// Files that were read again, for the trail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reread {
+    /// What was read, as the trail calls it.
+    pub op: &'static str,
+    pub file: String,
+    /// False: it has a fault, and what was read before stays.
+    pub is_used: bool,
 }
 
 /// Identity, time and size of a file; `None` if it does not exist.
@@ -52,13 +62,14 @@ struct WatchedPart {
 
 impl WatchedPart {
     /// Reads the files if they have changed, and have then stayed for a look; `now`: in any case.
-    fn look(&mut self, now: bool) {
+    fn look(&mut self, now: bool) -> Option<Reread> {
         let found = stamps(&self.files);
         let stayed = std::mem::replace(&mut self.seen, found.clone()) == found;
         if now || (stayed && found != self.taken) {
             self.taken = found;
-            self.part.renew();
+            return Some(self.part.renew());
         }
+        None
     }
 }
 
@@ -80,8 +91,13 @@ impl Renewal {
         Ok(part)
     }
 
-    /// Looks for as long as it is polled; at once when `at_once` is notified.
-    pub async fn run(mut self, at_once: &Notify, manager: &ServiceManager) -> Infallible {
+    /// Looks for as long as it is polled; at once when `at_once` is notified. `tell` hears of each file that was read.
+    pub async fn run(
+        mut self,
+        at_once: &Notify,
+        manager: &ServiceManager,
+        tell: impl Fn(Reread),
+    ) -> Infallible {
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -99,11 +115,15 @@ impl Renewal {
             }
             // A disk may be slow, and a file may lie on another machine.
             let looked = spawn_blocking(move || {
-                self.0.iter_mut().for_each(|part| part.look(now));
-                self
+                let reread: Vec<Reread> =
+                    self.0.iter_mut().filter_map(|part| part.look(now)).collect();
+                (self, reread)
             });
             self = match looked.await {
-                Ok(looked) => looked,
+                Ok((looked, reread)) => {
+                    reread.into_iter().for_each(&tell);
+                    looked
+                }
                 Err(why) => {
                     tracing::error!(%why, "files are no longer read again; this is a bug");
                     std::future::pending().await
@@ -117,9 +137,10 @@ impl Renewal {
 }
 
 impl Renewed for ServerTls {
-    fn renew(&mut self) {
+    fn renew(&mut self) -> Reread {
         let certificate = self.files().certificate.display().to_string();
-        match self.reload() {
+        let reloaded = self.reload();
+        match &reloaded {
             Ok(()) => {
                 tracing::info!(certificate, "new connections use the new certificate")
             }
@@ -128,6 +149,7 @@ impl Renewed for ServerTls {
                 "cannot use the new certificate and key, the previous ones stay: {why}"
             ),
         }
+        Reread { op: "certificate_reread", file: certificate, is_used: reloaded.is_ok() }
     }
 }
 
@@ -168,8 +190,9 @@ mod tests {
     struct Counted(Arc<AtomicUsize>);
 
     impl Renewed for Counted {
-        fn renew(&mut self) {
+        fn renew(&mut self) -> Reread {
             self.0.fetch_add(1, Ordering::Relaxed);
+            Reread { op: "counted", file: String::new(), is_used: true }
         }
     }
 

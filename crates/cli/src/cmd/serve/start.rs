@@ -5,7 +5,9 @@
 use std::net::SocketAddr;
 
 use tenure_engine::{Config, Location, Options};
+use tenure_server::TrailPlace;
 
+use super::memory;
 use crate::args::serve::{DurabilityArg, ServeArgs, size_text};
 use crate::settings::layers::Origin;
 
@@ -18,7 +20,7 @@ pub fn tell(
     store: &str,
     at: SocketAddr,
     token: Option<&Origin>,
-    in_flight_bytes: u64,
+    trail: Option<&TrailPlace>,
 ) {
     let own = store.starts_with("file:") || store.starts_with("memory:");
     let (config, options) = (Config::default(), Options::new(Location::Memory));
@@ -50,9 +52,13 @@ pub fn tell(
         retain_bytes = size(args.retain_bytes, config.retain_bytes),
         events_bytes = size(args.events_bytes, options.events_bytes),
         max_bytes = args.max_bytes.map(size_text),
-        max_in_flight_bytes = format!("{}MiB", in_flight_bytes >> 20),
+        max_in_flight_bytes = format!("{}MiB", memory::of(args) >> 20),
         drain_timeout = %args.drain_timeout,
         patience,
+        trail = trail.map(|place| match place {
+            TrailPlace::Folder(folder) => folder.display().to_string(),
+            TrailPlace::Stderr => "-".to_owned(),
+        }),
         config = args.settings.file.as_ref().map(|file| file.display().to_string()),
         "tenure serves"
     );

@@ -10,7 +10,7 @@ use tenure_server::{TOKEN_BYTES_MIN, Tokens, is_short};
 
 use super::listener::{ListenTokens, addresses};
 use super::metrics_port;
-use super::renewal::{Renewal, Renewed};
+use super::renewal::{Renewal, Renewed, Reread};
 use crate::args::serve::ServeArgs;
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::settings::effective::ServerToken;
@@ -82,16 +82,22 @@ impl ListedFile {
 }
 
 impl Renewed for ListedFile {
-    fn renew(&mut self) {
-        let file = self.path.display().to_string();
-        match self.read() {
-            Ok(count) => tracing::info!(file, count, "only the new tokens are valid now"),
-            Err(why) => {
-                let why = why.sentence.unwrap_or_default();
-                tracing::warn!(file, "cannot use the new tokens, the previous ones stay: {why}");
-            }
+    fn renew(&mut self) -> Reread {
+        told(self.path.display().to_string(), self.read())
+    }
+}
+
+/// Logs that a file of tokens was read again. The result has the number of its tokens.
+fn told(file: String, read: Result<usize, Failure>) -> Reread {
+    let is_used = read.is_ok();
+    match read {
+        Ok(count) => tracing::info!(file, count, "only the new tokens are valid now"),
+        Err(why) => {
+            let why = why.sentence.unwrap_or_default();
+            tracing::warn!(file, "cannot use the new tokens, the previous ones stay: {why}");
         }
     }
+    Reread { op: "tokens_reread", file, is_used }
 }
 
 /// Reads the tokens that open the metrics alone, as [`read`] does those of the server.
@@ -150,19 +156,13 @@ fn found(source: &ServerToken, check: &Check) -> Result<Vec<Secret>, Failure> {
 }
 
 impl Renewed for TokenFile {
-    fn renew(&mut self) {
-        let file = self.path.display().to_string();
-        match found(&self.source, &self.check) {
-            Ok(found) => {
-                let count = found.len();
-                self.tokens.replace(found);
-                tracing::info!(file, count, "only the new tokens are valid now");
-            }
-            Err(why) => {
-                let why = why.sentence.unwrap_or_default();
-                tracing::warn!(file, "cannot use the new tokens, the previous ones stay: {why}");
-            }
-        }
+    fn renew(&mut self) -> Reread {
+        let replaced = found(&self.source, &self.check).map(|found| {
+            let count = found.len();
+            self.tokens.replace(found);
+            count
+        });
+        told(self.path.display().to_string(), replaced)
     }
 }
 

@@ -10,6 +10,7 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod supervised;
 mod tokens;
+mod trail;
 mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};

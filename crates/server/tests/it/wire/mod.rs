@@ -18,7 +18,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::{Embedded, Location, MovedEngine, Options};
 use tenure_engine_api::{Engine, EngineExt, LeaderAddress, MovedTime};
 use tenure_server::{
-    Config, Deps, DrainReport, LeaderReport, Leadership, PeerGroup, ServingLeader, Tokens,
+    Config, Deps, DrainReport, LeaderReport, Leadership, PeerGroup, ServingLeader, Tokens, Trail,
 };
 use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
@@ -42,6 +42,8 @@ pub struct Server {
     running: Option<JoinHandle<DrainReport>>,
     /// The server to which it forwards calls; usually `None`.
     owner: Option<Box<Server>>,
+    /// Usually none.
+    pub trail: Trail,
 }
 
 impl Server {
@@ -54,6 +56,14 @@ impl Server {
         let engine: Arc<dyn Engine> =
             Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         Server::at(Leadership::always(engine.clone()), engine, tokens, config, None, None)
+    }
+
+    /// A server with these tokens and a trail.
+    pub fn with_trail(tokens: Tokens, trail: Trail) -> Self {
+        let engine: Arc<dyn Engine> =
+            Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        let leadership = Leadership::always(engine.clone());
+        Server::recorded(leadership, engine, tokens, Config::default(), (None, None), trail)
     }
 
     pub fn with(token: Option<&str>, config: Config) -> Self {
@@ -93,6 +103,15 @@ impl Server {
 
     /// A server with these tokens that forwards each call to one with those of the leader.
     pub fn two(tokens: Tokens, of_leader: Tokens, config: Config) -> Self {
+        Server::two_recorded((tokens, Trail::default()), (of_leader, Trail::default()), config)
+    }
+
+    /// The same, each with a trail.
+    pub fn two_recorded(
+        (tokens, trail): (Tokens, Trail),
+        (of_leader, trail_of_leader): (Tokens, Trail),
+        config: Config,
+    ) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         let place = |server, serves| {
             let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
@@ -103,12 +122,14 @@ impl Server {
         let here = place(1, ServingLeader::Local { engine: engine.clone(), epoch: 1 });
         // Its bounds are wider, so that the test sees those of the first server.
         let bounds = Config::default();
-        let owner = Server::at(here, engine.clone(), of_leader, bounds, None, None);
+        let parts = (None, None);
+        let owner =
+            Server::recorded(here, engine.clone(), of_leader, bounds, parts, trail_of_leader);
         let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
             panic!("it is a server")
         };
         let there = place(2, ServingLeader::Remote(LeaderAddress { url, epoch: 1 }));
-        let mut server = Server::at(there, engine, tokens, config, None, None);
+        let mut server = Server::recorded(there, engine, tokens, config, (None, None), trail);
         server.owner = Some(Box::new(owner));
         server
     }
@@ -137,6 +158,17 @@ impl Server {
         moved: Option<Arc<dyn MovedTime>>,
         tls: Option<ServerTls>,
     ) -> Self {
+        Server::recorded(leadership, engine, tokens, config, (moved, tls), Trail::default())
+    }
+
+    fn recorded(
+        leadership: Leadership,
+        engine: Arc<dyn Engine>,
+        tokens: Tokens,
+        config: Config,
+        (moved, tls): (Option<Arc<dyn MovedTime>>, Option<ServerTls>),
+        trail: Trail,
+    ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -151,6 +183,7 @@ impl Server {
             moved,
             pages: None,
             metrics: None,
+            trail: trail.clone(),
         };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();
@@ -166,6 +199,7 @@ impl Server {
             stop: Some(stop),
             running: Some(running),
             owner: None,
+            trail,
         }
     }
 

@@ -1,0 +1,213 @@
+//! The trail of a server that is started as operators start it: it survives a kill, and its files are checked.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::operating::{SOON, Server, tenure, told};
+
+/// Rounds of a server that is killed, and changes of each.
+const ROUNDS: usize = 4;
+const CHANGES: usize = 150;
+
+fn serve(home: &Path, more: &[&str]) -> Server {
+    let store = format!("file:{}", home.join("data").display());
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    Server::start(tenure(home, &[&arguments[..], more].concat()))
+}
+
+/// The status of a change, unless the server is gone.
+fn set_limit(at: &str, name: &str) -> Option<u16> {
+    let body = r#"{"concurrency": 1}"#;
+    let mut stream = TcpStream::connect(at).ok()?;
+    stream.set_read_timeout(Some(SOON)).ok()?;
+    let ask = format!(
+        "PUT /v1/limits/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(ask.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+/// All lines in the files of a trail.
+fn lines(folder: &Path) -> Vec<Value> {
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The ways in which `tenure` ends.
+fn ends(home: &Path, arguments: &[&str]) -> (i32, String, String) {
+    told(&mut tenure(home, arguments))
+}
+
+#[test]
+fn a_killed_server_loses_no_line_of_a_change_that_it_answered() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("data/trail");
+    let answered = Mutex::new(BTreeSet::new());
+    for round in 0..ROUNDS {
+        let server = serve(home.path(), &[]);
+        let count = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for caller in 0..3 {
+                let (server, count, answered) = (&server, &count, &answered);
+                scope.spawn(move || {
+                    for n in 0.. {
+                        let name = format!("l-{round}-{caller}-{n}");
+                        match set_limit(&server.at, &name) {
+                            Some(201) => {
+                                answered.lock().unwrap().insert(format!("limit:{name}"));
+                                count.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Some(other) => panic!("{name}: {other}"),
+                            None => return,
+                        }
+                    }
+                });
+            }
+            let until = Instant::now() + SOON;
+            while count.load(Ordering::Relaxed) < CHANGES {
+                assert!(Instant::now() < until, "only {} changes", count.load(Ordering::Relaxed));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+        });
+        let (code, out, err) = ends(home.path(), &["trail", "verify", folder.to_str().unwrap()]);
+        assert_eq!(code, 0, "{out}{err}");
+    }
+    // The next start goes on behind the last line.
+    let (code, log) = serve(home.path(), &[]).stop();
+    assert_eq!(code, 0, "{log}");
+    let (code, out, err) =
+        ends(home.path(), &["--json", "trail", "verify", folder.to_str().unwrap()]);
+    assert_eq!(code, 0, "{out}{err}");
+    let verified: Value = serde_json::from_str(&out).unwrap();
+    let lines = lines(&folder);
+    assert_eq!(verified["lines"], lines.len());
+    let of = |op: &str| lines.iter().filter(|line| line["op"] == op).collect::<Vec<_>>();
+    let told: BTreeSet<String> = of("put_limit")
+        .into_iter()
+        .filter(|line| line["status"] == 200)
+        .map(|line| line["targets"][0].as_str().unwrap().to_owned())
+        .collect();
+    let answered = answered.into_inner().unwrap();
+    let missing: Vec<_> = answered.difference(&told).collect();
+    assert!(answered.len() >= ROUNDS * CHANGES && missing.is_empty(), "{missing:?}");
+    assert_eq!(of("server_started").len(), ROUNDS + 1);
+    assert_eq!(of("server_stopped").len(), 1);
+}
+
+#[test]
+fn a_changed_line_is_found_by_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("data/trail");
+    let shown = folder.to_str().unwrap();
+    let server = serve(home.path(), &[]);
+    for n in 0..3 {
+        assert_eq!(set_limit(&server.at, &format!("l{n}")), Some(201));
+    }
+    let (code, log) = server.stop();
+    assert_eq!(code, 0);
+    // The log has the hash of the last line: nobody can cut lines off the end unseen.
+    let anchor = log.rsplit("\"hash\":\"").next().unwrap().split('"').next().unwrap();
+    assert_eq!(ends(home.path(), &["trail", "verify", shown, "--anchor", anchor]).0, 0, "{log}");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.into_iter().find(|file| file.extension().is_some()).unwrap();
+    let whole = fs::read_to_string(&file).unwrap();
+    let cut: String = whole.lines().take(3).map(|line| format!("{line}\n")).collect();
+    fs::write(&file, cut).unwrap();
+    assert_eq!(ends(home.path(), &["trail", "verify", shown]).0, 0);
+    let (code, _, why) = ends(home.path(), &["trail", "verify", shown, "--anchor", anchor]);
+    assert!(code == 1 && why.contains("lines are missing at the end"), "{why}");
+    fs::write(&file, whole.replacen("limit:l0", "limit:l9", 1)).unwrap();
+    let (code, _, why) = ends(home.path(), &["trail", "verify", shown]);
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(code == 1 && why.contains(&format!("{name}', line 3: ")), "{why}");
+    let (code, out, _) = ends(home.path(), &["--json", "trail", "verify", shown]);
+    let broken: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &broken["line"], &broken["file"]), (1, &Value::from(3), &Value::from(name)));
+    let (code, _, why) = ends(home.path(), &["trail", "verify", "/no/such/folder"]);
+    assert!(code != 0 && why.contains("/no/such/folder"), "{why}");
+}
+
+#[test]
+fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("token");
+    let token = "a token of thirty-two characters.";
+    fs::write(&path, token).unwrap();
+    let server = serve(home.path(), &["--token-file", path.to_str().unwrap()]);
+    let run = |arguments: &[&str]| {
+        let mut command = tenure(home.path(), arguments);
+        command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", token);
+        told(&mut command)
+    };
+    assert_eq!(run(&["limit", "set", "site", "--concurrency", "5"]).0, 0);
+    assert_eq!(run(&["--namespace", "web", "queue", "pause", "mail"]).0, 0);
+    assert_eq!(run(&["check"]).0, 0, "another name of audit");
+    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.line("only the new tokens are valid now");
+    fs::write(&path, "").unwrap();
+    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.line("the previous ones stay");
+    let until = Instant::now() + SOON;
+    let list = loop {
+        let (code, list, why) = run(&["--json", "trail", "--since", "1h", "--op", "tokens_*"]);
+        assert_eq!(code, 0, "{why}");
+        let list: Value = serde_json::from_str(&list).unwrap();
+        if list["items"].as_array().unwrap().len() >= 2 {
+            break list;
+        }
+        assert!(Instant::now() < until, "{list}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let codes: Vec<&Value> =
+        list["items"].as_array().unwrap().iter().map(|line| &line["code"]).collect();
+    assert_eq!(codes, [&Value::from("unusable"), &Value::Null]);
+    let (code, shown, why) = run(&["trail"]);
+    assert_eq!(code, 0, "{why}");
+    for part in
+        ["put_limit", "limit:site", "concurrency=5", "token-1", "pause_queue", "server_started"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (_, shown, _) = run(&["--namespace", "web", "trail"]);
+    assert!(shown.contains("pause_queue") && !shown.contains("put_limit"), "{shown}");
+    assert_eq!(run(&["trail", "--since", "9"]).0, 2);
+    let mut command = tenure(home.path(), &["trail"]);
+    command.env("TENURE_URL", format!("http://{}", server.at));
+    assert_eq!(told(&mut command).0, 77, "it needs a token");
+}
+
+#[test]
+fn a_trail_may_go_to_stderr_or_nowhere() {
+    let home = tempfile::tempdir().unwrap();
+    let memory = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:"];
+    let server = Server::start(tenure(home.path(), &[&memory[..], &["--trail", "-"]].concat()));
+    assert_eq!(set_limit(&server.at, "site"), Some(201));
+    let line: Value = serde_json::from_str(&server.line("\"op\":\"put_limit\"")).unwrap();
+    assert_eq!((&line["seq"], &line["targets"][0]), (&Value::from(1), &Value::from("limit:site")));
+    drop(server);
+    let required =
+        tenure(home.path(), &[&memory[..], &["--trail-required"]].concat()).output().unwrap();
+    assert_eq!(required.status.code(), Some(2), "{required:?}");
+    assert!(String::from_utf8_lossy(&required.stderr).contains("--trail DIR"), "{required:?}");
+    let server = serve(home.path(), &["--trail-bytes", "0"]);
+    assert_eq!(set_limit(&server.at, "site"), Some(201));
+    assert!(!home.path().join("data/trail").exists());
+}

@@ -1,0 +1,154 @@
+//! The trail: one line for each change and refusal, with its caller. Lines never contain a payload, a result, an error,
+//! data of a resource or a token.
+//!
+//! Here are the form of a line and the parts of a request that a line has. The server writes and reads the files.
+
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use subject::TrailSubject;
+
+use crate::names::Namespace;
+use crate::requests::Page;
+use crate::time::Moment;
+
+/// The most targets that a line lists. `targets_count` has the number of all.
+pub const TRAIL_TARGETS_MAX: usize = 10;
+
+/// The way on which a call came to the server that wrote its line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrailVia {
+    /// A call of the HTTP API.
+    Api,
+    /// A page of the dashboard.
+    Page,
+    /// Another server of the same store, which has checked the caller.
+    Server,
+}
+
+impl TrailVia {
+    /// The word in a line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TrailVia::Api => "api",
+            TrailVia::Page => "page",
+            TrailVia::Server => "server",
+        }
+    }
+}
+
+/// One line. Fields that do not apply are absent.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrailLine {
+    /// Counts the lines of a trail, from 0.
+    pub seq: u64,
+    /// When the line was written, by the clock of the server.
+    pub at: Moment,
+    /// The address of the server that wrote it.
+    pub server: String,
+    /// The name of the token, `anyone` on a server without tokens; `None` for an unknown caller and for the server's
+    /// own lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// The IP address from which the call came, or from which it came to the first server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// `None` for the server's own lines and for counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<TrailVia>,
+    /// The name of the operation, or of what the server did.
+    pub op: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What the call names, as `kind:name`; at most [`TRAIL_TARGETS_MAX`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
+    /// The number of all targets, if that is more than are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets_count: Option<u64>,
+    /// The settings that the call set, or would have set, by name, each with `old`, `new` or both.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub changed: Map<String, Value>,
+    /// 200 if the call was done, otherwise the HTTP status of its refusal; `None` if its caller left before the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The code of the refusal, or `unanswered`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Of a line for several calls, how many they were; of a bulk call, how many jobs it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The header `X-Request-Id` of the call, or the trace id of its `traceparent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// More about one of the server's own lines, such as the file that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The name of the file that the line begins; `None` for all other lines. So a file without its beginning is found,
+    /// also the oldest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begins: Option<String>,
+    /// SHA-256 of the line before, in hex; zeros in the first line of a trail.
+    pub prev: String,
+}
+
+impl TrailLine {
+    /// A line about this operation, with nothing else yet.
+    pub fn of(op: &str) -> Self {
+        TrailLine { op: op.to_owned(), ..TrailLine::default() }
+    }
+
+    /// Adds targets, as many as a line lists, and their number.
+    #[must_use]
+    pub fn about(mut self, targets: impl IntoIterator<Item = String>) -> Self {
+        let mut count = 0;
+        for target in targets {
+            if count < TRAIL_TARGETS_MAX {
+                self.targets.push(target);
+            }
+            count += 1;
+        }
+        self.targets_count = (count > TRAIL_TARGETS_MAX).then_some(count as u64);
+        self
+    }
+
+    /// Adds a detail.
+    #[must_use]
+    pub fn saying(self, detail: impl Into<String>) -> Self {
+        TrailLine { detail: Some(detail.into()), ..self }
+    }
+}
+
+/// Reads lines, newest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReadTrail {
+    /// Only lines of this moment or later.
+    pub since: Option<Moment>,
+    /// Only lines of this caller.
+    pub caller: Option<String>,
+    /// Only lines of this operation; a `*` at its end stands for any rest.
+    pub op: Option<String>,
+    /// Only lines of this namespace.
+    pub namespace: Option<Namespace>,
+    pub page: Page,
+}
+
+impl ReadTrail {
+    /// Whether a line matches. Its moment is not looked at: a reader stops at the first line that is too old.
+    pub fn matches(&self, line: &TrailLine) -> bool {
+        let is_op = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(beginning) => line.op.starts_with(beginning),
+            None => line.op == *wanted,
+        };
+        let is_namespace = |wanted: &Namespace| line.namespace.as_deref() == Some(wanted.as_str());
+        self.caller.as_ref().is_none_or(|wanted| line.caller.as_ref() == Some(wanted))
+            && self.op.as_ref().is_none_or(is_op)
+            && self.namespace.as_ref().is_none_or(is_namespace)
+    }
+}

@@ -1,0 +1,382 @@
+//! The trail of a server: a line for each change, refusal, login and grant of resource data, with its caller, and counts
+//! of all other calls (docs/decisions/174-the-trail.md).
+//!
+//! `record` stands at the gate of all calls and makes the lines; `chain` links them, `files` writes them, `counts` has
+//! those of a minute, `search` and `verify` read them, `leaders` tells of takeovers. Nothing here knows an engine's rule.
+
+mod chain;
+mod counts;
+mod day_file;
+mod files;
+mod leaders;
+mod record;
+mod search;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenure_core::access::Grants;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::Listed;
+use tenure_core::sentences::ServerRefusal;
+use tenure_core::trail::{ReadTrail, TrailLine};
+use tenure_engine_api::{Clock, Seldom, SystemClock};
+use tokio::time::{MissedTickBehavior, interval};
+
+pub use leaders::follow_leadership;
+pub use record::CallRecord;
+pub(crate) use record::RecordedRefusal;
+pub use verify::{TrailBreak, VerifiedTrail, verify_trail};
+
+use self::chain::ChainEnd;
+use self::counts::{CallTallies, CountedAs};
+use self::files::TrailFiles;
+use self::search::SearchError;
+
+/// How often lines are synced to the disk: a power loss may lose the lines of this time.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Looks of one second after which counts become lines.
+const COUNTS_EVERY: u32 = 60;
+/// Looks of one second after which the log has the last hash, and old files are deleted.
+const ANCHOR_EVERY: u32 = 60 * 60;
+
+/// Where lines go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TrailPlace {
+    /// Files in this folder.
+    Folder(PathBuf),
+    /// The stderr of this process, for those who collect logs. It cannot be read back.
+    Stderr,
+}
+
+/// The settings of a trail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TrailOptions {
+    pub place: TrailPlace,
+    /// Refuses changes that cannot be recorded.
+    pub is_required: bool,
+    /// Bytes of all files; beyond them the oldest is deleted.
+    pub most_bytes: u64,
+    /// The address of this server, for its lines.
+    pub server: String,
+}
+
+/// The trail of a server, or none. Clones share it.
+#[derive(Clone, Default)]
+pub struct Trail(Option<Arc<KeptTrail>>);
+
+struct KeptTrail {
+    options: TrailOptions,
+    writer: Mutex<TrailWriter>,
+    tallies: Mutex<CallTallies>,
+}
+
+/// Where lines go now.
+#[derive(Debug)]
+enum LineSink {
+    Files(TrailFiles),
+    Stderr(ChainEnd),
+    /// The folder could not be opened; it is tried again.
+    Unopened,
+}
+
+#[derive(Debug)]
+struct TrailWriter {
+    sink: LineSink,
+    /// The last attempt to write failed.
+    is_broken: bool,
+    /// Lines that could not be written since the last one that was.
+    missed: u64,
+    /// Log lines about that.
+    warnings: Seldom,
+}
+
+impl TrailWriter {
+    fn put(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
+        self.recover(options)?;
+        self.append(options, line)
+    }
+
+    /// Opens the folder, if that failed before, and says how many lines are missing.
+    fn recover(&mut self, options: &TrailOptions) -> io::Result<()> {
+        if let (LineSink::Unopened, TrailPlace::Folder(folder)) = (&self.sink, &options.place) {
+            let (files, cut) = TrailFiles::open(folder, options.most_bytes)?;
+            self.sink = LineSink::Files(files);
+            if let Some(cut) = cut {
+                let (file, bytes) = (&cut.file, cut.bytes);
+                tracing::warn!(file, bytes, "cut an incomplete line off the end of the trail");
+                let detail = format!("{bytes} bytes of an incomplete line were cut off {file}");
+                self.append(options, &mut TrailLine::of("trail_cut").saying(detail))?;
+            }
+        }
+        if self.missed > 0 {
+            let mut missed = TrailLine::of("trail_missed");
+            missed.count = Some(self.missed);
+            self.append(options, &mut missed)?;
+            tracing::info!(missed = self.missed, "the trail can be written again");
+            self.missed = 0;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
+        line.server.clone_from(&options.server);
+        let now = SystemClock.now();
+        match &mut self.sink {
+            LineSink::Files(files) => files.append(now, line),
+            LineSink::Stderr(end) => {
+                line.at = now;
+                let (mut bytes, next) = end.seal(line)?;
+                bytes.push(b'\n');
+                io::stderr().lock().write_all(&bytes)?;
+                *end = next;
+                Ok(())
+            }
+            LineSink::Unopened => Err(io::Error::other("the folder of the trail is not open")),
+        }
+    }
+
+    /// Whether a line was written.
+    fn write(&mut self, options: &TrailOptions, line: &mut TrailLine) -> bool {
+        let written = self.put(options, line);
+        self.is_broken = written.is_err();
+        if let Err(why) = written {
+            self.missed += 1;
+            self.warnings.happened(1);
+            if let Some(lines) = self.warnings.due(Instant::now()) {
+                tracing::error!(lines, %why, "the trail cannot be written");
+            }
+        }
+        !self.is_broken
+    }
+
+    fn files(&mut self) -> Option<&mut TrailFiles> {
+        match &mut self.sink {
+            LineSink::Files(files) => Some(files),
+            LineSink::Stderr(_) | LineSink::Unopened => None,
+        }
+    }
+
+    fn end(&self) -> Option<&ChainEnd> {
+        match &self.sink {
+            LineSink::Files(files) => Some(files.end()),
+            LineSink::Stderr(end) => Some(end),
+            LineSink::Unopened => None,
+        }
+    }
+}
+
+impl Trail {
+    /// Opens a trail, and writes its first line. If that is not possible, the log says so, and it is tried again with
+    /// each line.
+    pub fn open(options: TrailOptions) -> Self {
+        let sink = match options.place {
+            TrailPlace::Folder(_) => LineSink::Unopened,
+            TrailPlace::Stderr => LineSink::Stderr(ChainEnd::default()),
+        };
+        let (missed, warnings) = (0, Seldom::default());
+        let writer = Mutex::new(TrailWriter { sink, is_broken: false, missed, warnings });
+        let trail = Trail(Some(Arc::new(KeptTrail { options, writer, tallies: Mutex::default() })));
+        let version = concat!("version ", env!("CARGO_PKG_VERSION"));
+        trail.write(TrailLine::of("server_started").saying(version));
+        trail
+    }
+
+    /// Whether lines are written.
+    pub fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether its lines can be read.
+    pub fn is_readable(&self) -> bool {
+        let in_folder = |kept: &Arc<KeptTrail>| matches!(kept.options.place, TrailPlace::Folder(_));
+        self.0.as_ref().is_some_and(in_folder)
+    }
+
+    /// Writes a line; its number, moment, server and hash are filled in. True if it is written, or nothing is kept.
+    /// When this returns, the end of the process cannot lose the line.
+    pub fn write(&self, mut line: TrailLine) -> bool {
+        self.0.as_ref().is_none_or(|kept| kept.writer().write(&kept.options, &mut line))
+    }
+
+    /// Counts a call that has no line of its own.
+    fn count(&self, call: CountedAs) {
+        if let Some(kept) = &self.0 {
+            kept.tallies().add(call);
+        }
+    }
+
+    /// Counts a refusal; true if it is the first of its kind in this minute.
+    fn is_first(&self, refusal: CountedAs) -> bool {
+        self.0.as_ref().is_some_and(|kept| kept.tallies().is_first(refusal))
+    }
+
+    /// Refuses a change whose line cannot be written, if lines are required. After a failure it is tried again here, so
+    /// that the first change after a repair is permitted.
+    ///
+    /// # Errors
+    /// `trail_unwritable`.
+    fn permit_change(&self) -> Result<(), Refusal> {
+        let Some(kept) = self.0.as_ref().filter(|kept| kept.options.is_required) else {
+            return Ok(());
+        };
+        let mut writer = kept.writer();
+        if !writer.is_broken {
+            return Ok(());
+        }
+        // It writes how many lines are missing, so that it fails as long as nothing can be written.
+        match writer.recover(&kept.options) {
+            Ok(()) => {
+                writer.is_broken = false;
+                Ok(())
+            }
+            Err(_) => Err(ServerRefusal::TrailUnwritable.into()),
+        }
+    }
+
+    /// Whether a change must not be answered without its line.
+    fn is_required(&self) -> bool {
+        self.0.as_ref().is_some_and(|kept| kept.options.is_required)
+    }
+
+    /// Reads lines that the grants permit to see, newest first. A line without a namespace is for callers that may enter
+    /// every namespace. Blocks.
+    ///
+    /// # Errors
+    /// `wrong_state`: no trail is kept in files; `invalid_field`: the cursor is not one of it.
+    pub fn read(&self, asked: &ReadTrail, grants: &Grants) -> Result<Listed<TrailLine>, Refusal> {
+        let folder = self.0.as_ref().and_then(|kept| match &kept.options.place {
+            TrailPlace::Folder(folder) => Some(folder),
+            TrailPlace::Stderr => None,
+        });
+        let folder = folder.ok_or(ServerRefusal::TrailNotKept)?;
+        let may_see = |line: &TrailLine| match &line.namespace {
+            Some(namespace) => {
+                Namespace::known(namespace).is_ok_and(|one| grants.may_enter(&one).is_ok())
+            }
+            None => grants.enters_all(),
+        };
+        search::search(folder, asked, may_see).map_err(|why| match why {
+            SearchError::Cursor(no) => no,
+            SearchError::Unreadable(why) => {
+                tracing::error!(%why, "the trail cannot be read");
+                ServerRefusal::TrailUnreadable.into()
+            }
+        })
+    }
+
+    /// Syncs lines, writes counts and deletes old files, for as long as it is polled.
+    pub async fn keep(&self) -> Infallible {
+        let Some(kept) = self.0.clone() else { return std::future::pending().await };
+        let mut looks = interval(SYNC_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for look in 0_u32.. {
+            looks.tick().await;
+            let kept = kept.clone();
+            let looked = tokio::task::spawn_blocking(move || kept.look(look)).await;
+            if let Err(why) = looked {
+                tracing::error!(%why, "the trail is no longer synced; this is a bug");
+                break;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Writes what is counted and a last line, and syncs. Blocks.
+    pub fn close(&self) {
+        let Some(kept) = &self.0 else { return };
+        kept.write_counts();
+        self.write(TrailLine::of("server_stopped"));
+        kept.anchor();
+        kept.sync();
+    }
+}
+
+impl KeptTrail {
+    fn writer(&self) -> MutexGuard<'_, TrailWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tallies(&self) -> MutexGuard<'_, CallTallies> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(&self, look: u32) {
+        if look > 0 && look.is_multiple_of(COUNTS_EVERY) {
+            self.write_counts();
+        }
+        if look.is_multiple_of(ANCHOR_EVERY) {
+            self.anchor();
+        }
+        if look.is_multiple_of(COUNTS_EVERY) {
+            self.retire();
+        }
+        self.look_for_file();
+        self.sync();
+    }
+
+    fn write_counts(&self) {
+        let lines = self.tallies().take();
+        for mut line in lines {
+            self.writer().write(&self.options, &mut line);
+        }
+    }
+
+    /// Tells the log the last hash: who keeps the log elsewhere, finds out when lines at the end are missing.
+    fn anchor(&self) {
+        if let Some(end) = self.writer().end()
+            && let Some(seq) = end.seq.checked_sub(1)
+        {
+            tracing::info!(seq, hash = end.hash, "the last line of the trail");
+        }
+    }
+
+    fn retire(&self) {
+        let retired = self.writer().files().map(|files| files.retire(SystemClock.now()));
+        match retired {
+            Some(Ok(files)) if !files.is_empty() => {
+                tracing::info!(files = files.join(", "), "old files of the trail were deleted");
+            }
+            Some(Err(why)) => tracing::warn!(%why, "an old file of the trail cannot be deleted"),
+            _ => {}
+        }
+    }
+
+    fn look_for_file(&self) {
+        let lost = self.writer().files().and_then(TrailFiles::leave_lost_file);
+        if let Some(file) = lost {
+            tracing::error!(file, "a file of the trail was changed or removed by somebody else");
+            let lost = TrailLine::of("trail_file_lost").saying(file);
+            self.writer().write(&self.options, &mut lost.clone());
+        }
+    }
+
+    fn sync(&self) {
+        let unsynced = self.writer().files().and_then(TrailFiles::unsynced);
+        let Some(file) = unsynced else { return };
+        // Outside of the lock: no line waits for the disk.
+        if let Err(why) = file.sync_data() {
+            tracing::error!(%why, "the trail cannot be synced");
+            if let Some(files) = self.writer().files() {
+                files.not_synced();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Trail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(kept) => write!(f, "Trail({:?})", kept.options.place),
+            None => f.write_str("Trail(none)"),
+        }
+    }
+}
