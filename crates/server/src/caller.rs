@@ -120,7 +120,7 @@ impl AroundEngine for GuardedEngine {
             });
             return refused(no);
         }
-        let pending = match self.record.begin(self.caller.name(), namespace, &request) {
+        let pending = match self.record.begin(&self.caller, namespace, &request) {
             Ok(pending) => pending,
             Err(no) => return refused(no),
         };

@@ -18,6 +18,7 @@ use tenure_engine_api::{CallError, Fault};
 
 use super::Trail;
 use super::counts::CountedAs;
+use crate::caller::Caller;
 use crate::trace;
 
 const REQUEST_ID: &str = "x-request-id";
@@ -102,27 +103,29 @@ impl CallRecord {
     /// `trail_unwritable`: the call would change something, and must not without its line.
     pub(crate) fn begin(
         &self,
-        caller: &str,
+        caller: &Arc<Caller>,
         namespace: &Namespace,
         request: &Request,
     ) -> Result<PendingLine, Refusal> {
         let Some(origin) = &self.0 else { return Ok(PendingLine(None)) };
         let spec = request.spec();
-        let line = |targets: Vec<String>| TrailLine {
-            namespace: Some(namespace.to_string()),
-            ..origin.line(spec.name, Some(caller)).about(targets)
-        };
         if matches!(spec.scope, Scope::Operate | Scope::Admin) {
             origin.trail.permit_change()?;
             let subject = request.trail_subject();
-            let line = line(subject.targets().collect());
-            return Ok(PendingLine::of(origin, line, PendingKind::Change(Some(subject))));
+            let line = TrailLine {
+                namespace: Some(namespace.to_string()),
+                ..origin.line(spec.name, Some(caller.name())).about(subject.targets())
+            };
+            return Ok(PendingLine::of_change(origin, line, Some(subject)));
         }
-        origin.count(spec.name, caller, Some(namespace));
+        origin.count(spec.name, caller.name(), Some(namespace));
         let may_grant =
             matches!(request, Request::Lease(_) | Request::Settle(Settle { lease: Some(_), .. }));
         if may_grant {
-            return Ok(PendingLine::of(origin, line(Vec::new()), PendingKind::Grant));
+            let (origin, caller) = (origin.clone(), caller.clone());
+            let namespace = namespace.clone();
+            let pending = Pending::Grant { origin, op: spec.name, caller, namespace };
+            return Ok(PendingLine(Some(pending)));
         }
         Ok(PendingLine(None))
     }
@@ -134,8 +137,7 @@ impl CallRecord {
     pub(crate) fn begin_own(&self, caller: &str, op: &'static str) -> Result<PendingLine, Refusal> {
         let Some(origin) = &self.0 else { return Ok(PendingLine(None)) };
         origin.trail.permit_change()?;
-        let line = origin.line(op, Some(caller));
-        Ok(PendingLine::of(origin, line, PendingKind::Change(None)))
+        Ok(PendingLine::of_change(origin, origin.line(op, Some(caller)), None))
     }
 
     /// Counts a call that this server answers without an engine.
@@ -218,17 +220,16 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     })
 }
 
-enum PendingKind {
+enum Pending {
     /// It has a line, whatever the answer. The subject: its settings, for a call of an engine.
-    Change(Option<TrailSubject>),
-    /// It has a line for each lease with resources.
-    Grant,
-}
-
-struct Pending {
-    trail: Trail,
-    line: TrailLine,
-    kind: PendingKind,
+    Change { trail: Trail, line: Box<TrailLine>, subject: Option<TrailSubject> },
+    /// It has a line for each lease with resources. Most lease calls get none, so that no line is begun.
+    Grant {
+        origin: Arc<RecordedOrigin>,
+        op: &'static str,
+        caller: Arc<Caller>,
+        namespace: Namespace,
+    },
 }
 
 /// A call that is under way, and has a line at its end. A caller that leaves before the answer drops it: the change may
@@ -236,8 +237,9 @@ struct Pending {
 pub(crate) struct PendingLine(Option<Pending>);
 
 impl PendingLine {
-    fn of(origin: &RecordedOrigin, line: TrailLine, kind: PendingKind) -> Self {
-        PendingLine(Some(Pending { trail: origin.trail.clone(), line, kind }))
+    fn of_change(origin: &RecordedOrigin, line: TrailLine, subject: Option<TrailSubject>) -> Self {
+        let (trail, line) = (origin.trail.clone(), Box::new(line));
+        PendingLine(Some(Pending::Change { trail, line, subject }))
     }
 
     /// Whether the call has no line.
@@ -247,9 +249,9 @@ impl PendingLine {
 
     /// The request whose reply has the settings before this one changes them.
     pub(crate) fn reads_before(&self, request: &Request) -> Option<Request> {
-        match self.0.as_ref()?.kind {
-            PendingKind::Change(_) => request.reads_before(),
-            PendingKind::Grant => None,
+        match self.0.as_ref()? {
+            Pending::Change { .. } => request.reads_before(),
+            Pending::Grant { .. } => None,
         }
     }
 
@@ -262,11 +264,16 @@ impl PendingLine {
         before: Option<&Reply>,
         answer: &Result<Reply, CallError>,
     ) -> Result<(), CallError> {
-        let Some(Pending { trail, mut line, kind }) = self.0.take() else { return Ok(()) };
-        let subject = match kind {
-            PendingKind::Change(subject) => subject,
-            PendingKind::Grant => {
-                grants(answer).for_each(|lease| granted(&trail, &line, lease));
+        let (trail, mut line, subject) = match self.0.take() {
+            None => return Ok(()),
+            Some(Pending::Change { trail, line, subject }) => (trail, line, subject),
+            Some(Pending::Grant { origin, op, caller, namespace }) => {
+                let line = || TrailLine {
+                    namespace: Some(namespace.to_string()),
+                    status: Some(200),
+                    ..origin.line(op, Some(caller.name()))
+                };
+                grants(answer).for_each(|lease| granted(&origin.trail, line, lease));
                 return Ok(());
             }
         };
@@ -280,7 +287,7 @@ impl PendingLine {
             }
             Err(error) => Some(code_of(error)),
         };
-        if written(&trail, line, code) || answer.is_err() || !trail.is_required() {
+        if written(&trail, *line, code) || answer.is_err() || !trail.is_required() {
             return Ok(());
         }
         let why = "the change is made, and its line cannot be written into the trail".to_owned();
@@ -289,23 +296,20 @@ impl PendingLine {
 
     /// The same for a call that this server answered without an engine; `code`: that of its refusal.
     pub(crate) fn end_own(mut self, code: Option<Code>) {
-        if let Some(Pending { trail, line, .. }) = self.0.take() {
-            written(&trail, line, code);
+        if let Some(Pending::Change { trail, line, .. }) = self.0.take() {
+            written(&trail, *line, code);
         }
     }
 }
 
 impl Drop for PendingLine {
     fn drop(&mut self) {
-        let Some(Pending { trail, mut line, kind: PendingKind::Change(subject) }) = self.0.take()
-        else {
-            return;
-        };
+        let Some(Pending::Change { trail, mut line, subject }) = self.0.take() else { return };
         if let Some(subject) = subject {
             line.changed = subject.changed(None);
         }
         line.code = Some("unanswered".to_owned());
-        trail.write(line);
+        trail.write(*line);
     }
 }
 
@@ -347,7 +351,7 @@ fn grants(answer: &Result<Reply, CallError>) -> impl Iterator<Item = &LeaseView>
 }
 
 /// Writes the lines of a lease whose holder is told the data of resources.
-fn granted(trail: &Trail, line: &TrailLine, lease: &LeaseView) {
+fn granted(trail: &Trail, line: impl Fn() -> TrailLine, lease: &LeaseView) {
     let hidden = Json::from(HIDDEN);
     let told: Vec<&LeasedResource> =
         lease.resources.iter().filter(|one| one.data != hidden).collect();
@@ -358,7 +362,6 @@ fn granted(trail: &Trail, line: &TrailLine, lease: &LeaseView) {
     };
     for some in told.chunks(RESOURCES_MAX) {
         let resources = some.iter().map(|one| format!("pool:{}/{}", one.pool, one.id));
-        let line = line.clone().about(resources.chain(named()));
-        trail.write(TrailLine { status: Some(200), ..line });
+        trail.write(line().about(resources.chain(named())));
     }
 }
