@@ -29,7 +29,7 @@ from report import Report
 WAITING = 6
 #: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
 #: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 4, "engine it": 4}
+FEWER = {"dashboard it": 4, "engine it": 4, "node it": 6}
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
