@@ -204,16 +204,15 @@ impl Service {
         let in_lines = route.takes.lines() && body::media(&head.headers) == Media::Lines;
         let body = match reading {
             Some(reading) if in_lines => {
-                reading.stop_by(rights_end(self.deps.tokens.clone(), caller.clone(), sender));
+                let (tokens, caller) = (self.deps.tokens.clone(), caller.clone());
+                reading.stop_by(async move { rights_end(&tokens, &caller, sender).await });
                 bytes::Bytes::new()
             }
             Some(reading) if !reading.is_empty() => {
                 tokio::select! {
                     biased;
                     body = self.body(route, head, reading, &mut held) => body?,
-                    no = rights_end(self.deps.tokens.clone(), caller.clone(), sender) => {
-                        return Err(no.into());
-                    }
+                    no = rights_end(&self.deps.tokens, &caller, sender) => return Err(no.into()),
                 }
             }
             Some(_) | None => bytes::Bytes::new(),
@@ -400,10 +399,10 @@ fn permitted(head: &Parts, route: &Route, caller: &Caller) -> Result<Namespace, 
 }
 
 /// The refusal of the rest of a body, once the token of its caller is valid no longer or has other grants.
-async fn rights_end(tokens: Tokens, caller: Arc<Caller>, sender: Sender) -> Refusal {
-    match tokens.changed(&caller).await {
+async fn rights_end(tokens: &Tokens, caller: &Caller, sender: Sender) -> Refusal {
+    match tokens.changed(caller).await {
         Some(_) => AccessRefusal::GrantsChanged { caller: caller.name().to_owned() }.into(),
-        None => token_gone(&caller, sender),
+        None => token_gone(caller, sender),
     }
 }
 
