@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -180,7 +181,7 @@ impl Tokens {
             let whole = valid.whole.first().map(|(_, token)| token);
             let long = whole.filter(|token| token.reveal().len() >= SIGNING_BYTES_MIN);
             let seed = long.unwrap_or(&shared.seed);
-            let hash: String = caller.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash = HEXLOWER.encode(&caller.sha256);
             (caller.clone(), Secret::new(format!("{hash} {}", seed.reveal())))
         });
         valid.whole.iter().cloned().chain(listed).collect()

@@ -1,8 +1,7 @@
 //! The chain of lines: each has the number and the hash of the line before, so that a changed, cut or moved line is
 //! found. Nothing here knows a file.
 
-use std::fmt::Write;
-
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use tenure_core::trail::TrailLine;
 
@@ -26,12 +25,7 @@ impl Default for ChainEnd {
 
 /// The hash of a line without its line feed.
 pub(super) fn hash_of(line: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(line) {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    HEXLOWER.encode(&Sha256::digest(line))
 }
 
 impl ChainEnd {
@@ -54,7 +48,7 @@ impl ChainEnd {
     /// Checks that a line follows here. `begins`: the name of the file, if it is the first line in it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault that was found.
     pub(super) fn check(
         &self,
         line: &[u8],
