@@ -115,7 +115,7 @@ impl AroundEngine for GuardedEngine {
                 op: request.spec().name,
                 caller: Some(self.caller.name()),
                 namespace: Some(namespace.as_str()),
-                targets: request.trail_subject().targets().collect(),
+                targets: &|| request.trail_subject().targets().collect(),
                 code: no.code,
             });
             return refused(no);
@@ -151,8 +151,8 @@ impl AroundEngine for GuardedEngine {
             if let Some(job) = job {
                 open_queue(inner.as_ref(), &namespace, grants, job).await?;
             }
-            let before = match pending.reads_before(&request) {
-                Some(read) => inner.call(&namespace, read).await.ok(),
+            let before = match pending.reads_before() {
+                Some(read) => inner.call(&namespace, read.clone()).await.ok(),
                 None => None,
             };
             let mut answer = inner.call(&namespace, request).await;

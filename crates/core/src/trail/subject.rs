@@ -1,8 +1,8 @@
-//! What a line of the trail says about a request: the names in it, and the settings that it sets.
+//! The part of a request that a line of the trail shows: the names in it, and the settings that it sets.
 //!
-//! Both matches on requests name every operation: a new one does not compile until somebody has decided what the trail
-//! may show of it. Settings are shown by a list of fields for each kind of thing. A field that is in no list is hidden,
-//! so that a new field which holds a secret is not written by mistake.
+//! The match on requests names every operation: a new one does not compile until somebody has decided what the trail
+//! may show of it, and which request reads the settings before it. Settings are shown by a list of fields for each kind
+//! of thing. A field that is in no list is hidden, so that a new field which holds a secret is not written by mistake.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::decode::{AsBody, Queried, SentBody};
-use crate::names::{JobRef, PoolName, ResourceId, ScheduleId};
+use crate::names::{JobRef, LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use crate::requests::{
     GetJob, GetLimit, GetPool, GetQueue, GetResource, GetSchedule, JobFilter, Reply, Request,
 };
@@ -60,12 +60,19 @@ pub struct TrailSubject {
     sent: Map<String, Value>,
     shown: &'static [&'static str],
     change: SettingsChange,
+    reads_before: Option<Box<Request>>,
 }
 
 impl TrailSubject {
     fn of(targets: Vec<String>) -> Self {
         let change = SettingsChange::Sets;
-        TrailSubject { targets, sent: Map::new(), shown: NONE, change }
+        TrailSubject { targets, sent: Map::new(), shown: NONE, change, reads_before: None }
+    }
+
+    /// With the request that reads the settings before the change.
+    fn after(mut self, read: impl Into<Request>) -> Self {
+        self.reads_before = Some(Box::new(read.into()));
+        self
     }
 
     /// With the fields of a body, of which these are shown.
@@ -88,13 +95,19 @@ impl TrailSubject {
         self
     }
 
+    /// The request whose reply shows the settings before this one changes them; `None`: it changes none that a line
+    /// shows.
+    pub fn reads_before(&self) -> Option<&Request> {
+        self.reads_before.as_deref()
+    }
+
     /// All targets, as `kind:name`.
     pub fn targets(&self) -> impl Iterator<Item = String> {
         self.targets.iter().cloned()
     }
 
     /// The changed fields, each with `old`, `new` or both. `before`: the reply to
-    /// [`reads_before`](Request::reads_before), if there was one. Fields that keep their values are left out.
+    /// [`reads_before`](Self::reads_before), if there was one. Fields that keep their values are left out.
     pub fn changed(&self, before: Option<&Reply>) -> Map<String, Value> {
         let old = before.map(settings_of);
         match self.change {
@@ -175,6 +188,26 @@ fn job(job: &JobRef) -> TrailSubject {
     TrailSubject::of(one("job", job))
 }
 
+fn settings_of_queue(queue: &QueueName) -> TrailSubject {
+    TrailSubject::of(one("queue", queue)).after(GetQueue { queue: queue.clone() })
+}
+
+fn settings_of_limit(limit: &LimitName) -> TrailSubject {
+    TrailSubject::of(one("limit", limit)).after(GetLimit { limit: limit.clone() })
+}
+
+fn settings_of_pool(pool: &PoolName) -> TrailSubject {
+    TrailSubject::of(one("pool", pool)).after(GetPool { pool: pool.clone() })
+}
+
+fn settings_of_resource(of: &PoolName, id: &ResourceId) -> TrailSubject {
+    resource(of, id).after(GetResource { pool: of.clone(), resource: id.clone() })
+}
+
+fn settings_of_schedule(id: &ScheduleId) -> TrailSubject {
+    schedule(id).after(GetSchedule { schedule: id.clone() })
+}
+
 fn resource(pool: &PoolName, resource: &ResourceId) -> TrailSubject {
     TrailSubject::of(one("pool", format_args!("{pool}/{resource}")))
 }
@@ -199,11 +232,13 @@ fn filter(filter: &JobFilter) -> TrailSubject {
 }
 
 impl Request {
-    /// What a line of the trail says about it. Requests that only read, and those of producers and workers, have no
+    /// The part that a line of the trail shows. Requests that only read, and those of producers and workers, have no
     /// lines of their own, and nothing to say here.
     pub fn trail_subject(&self) -> TrailSubject {
         match self {
-            Request::PatchJob(patch) => job(&patch.job).sets(patch, JOB),
+            Request::PatchJob(patch) => {
+                job(&patch.job).after(GetJob { job: patch.job.clone() }).sets(patch, JOB)
+            }
             Request::DeleteJob(delete) => job(&delete.job),
             Request::CancelJob(cancel) => job(&cancel.job),
             Request::RetryJob(retry) => job(&retry.job),
@@ -213,33 +248,22 @@ impl Request {
             Request::DeleteJobs(many) => filter(&many.filter),
             Request::ForceLease(force) => TrailSubject::of(one("lease", &force.lease)),
 
-            Request::PutQueue(put) => {
-                TrailSubject::of(one("queue", &put.queue)).puts(&put.settings, QUEUE)
-            }
-            Request::PatchQueue(patch) => {
-                TrailSubject::of(one("queue", &patch.queue)).sets(patch, QUEUE)
-            }
-            Request::DeleteQueue(delete) => {
-                TrailSubject::of(one("queue", &delete.queue)).forgets(QUEUE)
-            }
+            Request::PutQueue(put) => settings_of_queue(&put.queue).puts(&put.settings, QUEUE),
+            Request::PatchQueue(patch) => settings_of_queue(&patch.queue).sets(patch, QUEUE),
+            Request::DeleteQueue(delete) => settings_of_queue(&delete.queue).forgets(QUEUE),
             Request::PauseQueue(pause) => {
                 TrailSubject::of(one("queue", &pause.queue)).sets(pause, LATER)
             }
             Request::ResumeQueue(resume) => TrailSubject::of(one("queue", &resume.queue)),
 
             Request::PutLimit(put) => {
-                let mut subject =
-                    TrailSubject::of(one("limit", &put.limit)).puts(&put.settings, LIMIT);
+                let mut subject = settings_of_limit(&put.limit).puts(&put.settings, LIMIT);
                 let gauge = put.gauge.as_ref().map_or(Value::Null, |_| Value::from(true));
                 subject.sent.insert("gauge".to_owned(), gauge);
                 subject
             }
-            Request::PatchLimit(patch) => {
-                TrailSubject::of(one("limit", &patch.limit)).sets(patch, LIMIT)
-            }
-            Request::DeleteLimit(delete) => {
-                TrailSubject::of(one("limit", &delete.limit)).forgets(LIMIT)
-            }
+            Request::PatchLimit(patch) => settings_of_limit(&patch.limit).sets(patch, LIMIT),
+            Request::DeleteLimit(delete) => settings_of_limit(&delete.limit).forgets(LIMIT),
             Request::PauseLimit(pause) => {
                 TrailSubject::of(one("limit", &pause.limit)).sets(pause, LATER)
             }
@@ -248,15 +272,9 @@ impl Request {
                 TrailSubject::of(one("limit", &observe.limit)).sets(observe, OBSERVED)
             }
 
-            Request::PutPool(put) => {
-                TrailSubject::of(one("pool", &put.pool)).puts(&put.settings, POOL)
-            }
-            Request::PatchPool(patch) => {
-                TrailSubject::of(one("pool", &patch.pool)).sets(patch, POOL)
-            }
-            Request::DeletePool(delete) => {
-                TrailSubject::of(one("pool", &delete.pool)).forgets(POOL)
-            }
+            Request::PutPool(put) => settings_of_pool(&put.pool).puts(&put.settings, POOL),
+            Request::PatchPool(patch) => settings_of_pool(&patch.pool).sets(patch, POOL),
+            Request::DeletePool(delete) => settings_of_pool(&delete.pool).forgets(POOL),
             Request::SyncResources(sync) => {
                 resources(&sync.pool, sync.resources.iter().map(|one| &one.id))
             }
@@ -264,10 +282,10 @@ impl Request {
                 resources(&add.pool, add.resources.iter().map(|one| &one.id))
             }
             Request::PatchResource(patch) => {
-                resource(&patch.pool, &patch.resource).sets(patch, RESOURCE)
+                settings_of_resource(&patch.pool, &patch.resource).sets(patch, RESOURCE)
             }
             Request::DeleteResource(delete) => {
-                resource(&delete.pool, &delete.resource).forgets(RESOURCE)
+                settings_of_resource(&delete.pool, &delete.resource).forgets(RESOURCE)
             }
             Request::CoolResource(cool) => resource(&cool.pool, &cool.resource).sets(cool, LATER),
             Request::BanResource(ban) => resource(&ban.pool, &ban.resource).sets(ban, NONE),
@@ -275,9 +293,15 @@ impl Request {
 
             Request::CancelFlow(cancel) => TrailSubject::of(one("flow", &cancel.flow)),
 
-            Request::PutSchedule(put) => schedule(&put.schedule).puts(&put.settings, SCHEDULE),
-            Request::PatchSchedule(patch) => schedule(&patch.schedule).sets(patch, SCHEDULE),
-            Request::DeleteSchedule(delete) => schedule(&delete.schedule).forgets(SCHEDULE),
+            Request::PutSchedule(put) => {
+                settings_of_schedule(&put.schedule).puts(&put.settings, SCHEDULE)
+            }
+            Request::PatchSchedule(patch) => {
+                settings_of_schedule(&patch.schedule).sets(patch, SCHEDULE)
+            }
+            Request::DeleteSchedule(delete) => {
+                settings_of_schedule(&delete.schedule).forgets(SCHEDULE)
+            }
             Request::PauseSchedule(pause) => schedule(&pause.schedule).sets(pause, LATER),
             Request::ResumeSchedule(resume) => schedule(&resume.schedule),
             Request::RunScheduleNow(run) => {
@@ -319,41 +343,6 @@ impl Request {
             | Request::GetStats(_)
             | Request::ReadEvents(_)
             | Request::Audit(_) => TrailSubject::of(Vec::new()),
-        }
-    }
-
-    /// The request whose reply shows the settings before this one changes them; `None`: it changes none that a line
-    /// shows.
-    pub fn reads_before(&self) -> Option<Request> {
-        let queue =
-            |queue: &crate::names::QueueName| Some(GetQueue { queue: queue.clone() }.into());
-        let limit =
-            |limit: &crate::names::LimitName| Some(GetLimit { limit: limit.clone() }.into());
-        let pool = |pool: &PoolName| Some(GetPool { pool: pool.clone() }.into());
-        let resource = |pool: &PoolName, resource: &ResourceId| {
-            let (pool, resource) = (pool.clone(), resource.clone());
-            Some(GetResource { pool, resource }.into())
-        };
-        let schedule =
-            |schedule: &ScheduleId| Some(GetSchedule { schedule: schedule.clone() }.into());
-        match self {
-            Request::PatchJob(patch) => Some(GetJob { job: patch.job.clone() }.into()),
-            Request::PutQueue(put) => queue(&put.queue),
-            Request::PatchQueue(patch) => queue(&patch.queue),
-            Request::DeleteQueue(delete) => queue(&delete.queue),
-            Request::PutLimit(put) => limit(&put.limit),
-            Request::PatchLimit(patch) => limit(&patch.limit),
-            Request::DeleteLimit(delete) => limit(&delete.limit),
-            Request::PutPool(put) => pool(&put.pool),
-            Request::PatchPool(patch) => pool(&patch.pool),
-            Request::DeletePool(delete) => pool(&delete.pool),
-            Request::PatchResource(patch) => resource(&patch.pool, &patch.resource),
-            Request::DeleteResource(delete) => resource(&delete.pool, &delete.resource),
-            Request::PutSchedule(put) => schedule(&put.schedule),
-            Request::PatchSchedule(patch) => schedule(&patch.schedule),
-            Request::DeleteSchedule(delete) => schedule(&delete.schedule),
-            // A line shows what they set, and no settings from before.
-            _ => None,
         }
     }
 }

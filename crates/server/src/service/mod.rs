@@ -253,7 +253,7 @@ impl Service {
                     op: "login",
                     caller: None,
                     namespace: None,
-                    targets: Vec::new(),
+                    targets: &Vec::new,
                     code: Code::Unauthorized,
                 });
             }
@@ -466,7 +466,7 @@ impl Service {
                 op: "page",
                 caller: caller.as_ref().map(|caller| caller.name()),
                 namespace: None,
-                targets: vec![format!("path:{}", cut(path))],
+                targets: &|| vec![format!("path:{}", cut(path))],
                 code: Code::Forbidden,
             });
         }
@@ -653,7 +653,7 @@ fn record_refusal(head: &Parts, facts: &RequestFacts, code: Code) {
         op: if facts.route.is_empty() { "unknown_route" } else { facts.route },
         caller: facts.caller.as_ref().map(|caller| caller.name()),
         namespace: namespace.as_ref().map(Namespace::as_str),
-        targets: Vec::new(),
+        targets: &Vec::new,
         code,
     });
 }

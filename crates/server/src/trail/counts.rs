@@ -12,7 +12,7 @@ pub(super) struct CountedAs {
     pub op: &'static str,
     pub caller: Option<String>,
     pub namespace: Option<String>,
-    /// Of refusals.
+    /// The address of a refused caller; `None` for calls that were not refused.
     pub peer: Option<String>,
     /// Of refusals: the HTTP status and the code.
     pub refused: Option<(u16, &'static str)>,

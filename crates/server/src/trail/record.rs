@@ -41,13 +41,13 @@ struct RecordedOrigin {
 }
 
 /// A call that was refused because of its token.
-#[derive(Clone, Debug)]
 pub(crate) struct RecordedRefusal<'r> {
     pub op: &'static str,
     /// `None`: unknown, since it showed no valid token.
     pub caller: Option<&'r str>,
     pub namespace: Option<&'r str>,
-    pub targets: Vec<String>,
+    /// Made only for a refusal with a line of its own.
+    pub targets: &'r dyn Fn() -> Vec<String>,
     pub code: Code,
 }
 
@@ -166,7 +166,7 @@ impl CallRecord {
             namespace: namespace.map(str::to_owned),
             status: Some(code.status()),
             code: Some(code.as_str().to_owned()),
-            ..origin.line(op, caller).about(targets)
+            ..origin.line(op, caller).about(targets())
         };
         origin.trail.write(line);
     }
@@ -248,9 +248,9 @@ impl PendingLine {
     }
 
     /// The request whose reply has the settings before this one changes them.
-    pub(crate) fn reads_before(&self, request: &Request) -> Option<Request> {
+    pub(crate) fn reads_before(&self) -> Option<&Request> {
         match self.0.as_ref()? {
-            Pending::Change { .. } => request.reads_before(),
+            Pending::Change { subject, .. } => subject.as_ref()?.reads_before(),
             Pending::Grant { .. } => None,
         }
     }
