@@ -284,6 +284,12 @@ pub const TRAIL_SCAN_MAX: usize = 10_000;
 pub const TRAIL_COUNTS_MAX: usize = 10_000;
 /// Bytes of a text that lines of the trail are compared with.
 pub const TRAIL_FILTER_BYTES_MAX: usize = 128;
+/// Bytes of a target that lines of the trail are compared with: a kind and its longest name fit.
+pub const TRAIL_TARGET_BYTES_MAX: usize = 512;
+/// The last changes that a server remembers for its pages.
+pub const TRAIL_RECENT_MAX: usize = 1_000;
+/// Bytes of the trail that a server reads for them when it starts.
+pub const TRAIL_RECENT_BYTES_MAX: u64 = 16 << 20;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 

@@ -16,6 +16,7 @@ own. It needs a token with admin. With --namespace, only calls in that namespace
 Examples:
   tenure trail --since 24h
   tenure trail --caller ann --op 'put_*'
+  tenure trail --target limit:site:example.com
   tenure --json trail --max 1000 | jq '.items[] | select(.status == 403)'
   tenure trail verify ./tenure-data/trail";
 
@@ -35,6 +36,9 @@ pub struct TrailArgs {
     /// Only lines of this operation; 'put_*' stands for all that begin so.
     #[arg(long, value_name = "OP")]
     pub op: Option<String>,
+    /// Only lines that name this target, such as 'limit:site:*' or pool:accounts.
+    #[arg(long, value_name = "KIND:NAME")]
+    pub target: Option<String>,
     /// The page of the list.
     #[command(flatten)]
     pub page: PageArgs,

@@ -33,9 +33,9 @@ pub async fn run(out: Output, args: TrailArgs, url: &str) -> Result<(), Failure>
 }
 
 async fn show(out: Output, args: TrailArgs, url: &str) -> Result<(), Failure> {
-    let TrailArgs { since, caller, op, page, namespace, .. } = args;
+    let TrailArgs { since, caller, op, target, page, namespace, .. } = args;
     let since = since.map(|since| since.moment(now()));
-    let asked = ReadTrail { since, caller, op, namespace, page: page.page() };
+    let asked = ReadTrail { since, caller, op, target, namespace, page: page.page() };
     let pairs = asked.pairs().into_iter();
     let query: Vec<String> =
         pairs.map(|(name, value)| format!("{name}={}", encoded(&value))).collect();

@@ -6,7 +6,9 @@ use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, span};
 use crate::at::At;
 use crate::bounded::{self, PAGE, Spans, VERSION, short};
-use crate::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT, TRAIL_FILTER_BYTES_MAX};
+use crate::bounds::{
+    ERROR_BYTES_MAX, LIST_DEFAULT, TRAIL_FILTER_BYTES_MAX, TRAIL_TARGET_BYTES_MAX,
+};
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
 use crate::names::{
@@ -163,6 +165,12 @@ const TRAIL_OP: Parameter<String> = Parameter::text(
     "Only lines of this operation; a * at the end stands for any rest, as in put_*.",
 )
 .checked(|op, at| at.text(op, TRAIL_FILTER_BYTES_MAX));
+const TRAIL_TARGET: Parameter<String> = Parameter::text(
+    "target",
+    |text| short(text, TRAIL_TARGET_BYTES_MAX).map(str::to_owned),
+    "Only lines that name this target, such as limit:site:* or pool:accounts/acc-7; a pool stands for its resources too.",
+)
+.checked(|target, at| at.text(target, TRAIL_TARGET_BYTES_MAX));
 const TRAIL_NAMESPACE: Parameter<Namespace> =
     Parameter::text("namespace", Namespace::parse, "Only lines of calls in this namespace.");
 
@@ -225,6 +233,7 @@ queried! {
         since = TRAIL_SINCE, optional;
         caller = TRAIL_CALLER, optional;
         op = TRAIL_OP, optional;
+        target = TRAIL_TARGET, optional;
         namespace = TRAIL_NAMESPACE, optional;
     } [page: Page]
     ListSchedules() { owner = OWNER, optional; full = FULL, default; } [page: Page]

@@ -12,12 +12,25 @@ use serde_json::{Map, Value};
 
 pub use subject::TrailSubject;
 
+use crate::access::Scope;
 use crate::names::Namespace;
-use crate::requests::Page;
+use crate::refusal::Code;
+use crate::requests::{OPERATIONS, Page};
 use crate::time::Moment;
 
 /// The most targets that a line lists. `targets_count` has the number of all.
 pub const TRAIL_TARGETS_MAX: usize = 10;
+
+/// The code of a line whose caller left before the answer.
+pub const UNANSWERED: &str = "unanswered";
+
+/// Whether a call that needs this scope has a line of its own. All others are counted.
+pub const fn has_own_line(scope: Scope) -> bool {
+    match scope {
+        Scope::Operate | Scope::Admin => true,
+        Scope::Metrics | Scope::View | Scope::Read | Scope::Push | Scope::Work => false,
+    }
+}
 
 /// The way on which a call came to the server that wrote its line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -118,6 +131,24 @@ impl TrailLine {
         self
     }
 
+    /// Whether it is the line of a call that changed something, or may have changed it: not a lease, a refusal, or a
+    /// line of the server itself.
+    pub fn is_change(&self) -> bool {
+        let is_done = self.status == Some(200);
+        let may_be_done = |code: &str| code == UNANSWERED || code == Code::OutcomeUnknown.as_str();
+        let mut operations = OPERATIONS.iter().filter(|spec| has_own_line(spec.scope));
+        (is_done || self.code.as_deref().is_some_and(may_be_done))
+            && operations.any(|spec| spec.name == self.op)
+    }
+
+    /// Whether it names this target. A pool stands for its resources, too.
+    pub fn is_about(&self, target: &str) -> bool {
+        let is_resource = |rest: &str| rest.starts_with('/') && target.starts_with("pool:");
+        self.targets.iter().any(|one| {
+            one.strip_prefix(target).is_some_and(|rest| rest.is_empty() || is_resource(rest))
+        })
+    }
+
     /// Adds a detail.
     #[must_use]
     pub fn saying(self, detail: impl Into<String>) -> Self {
@@ -134,6 +165,8 @@ pub struct ReadTrail {
     pub caller: Option<String>,
     /// Only lines of this operation; a `*` at its end stands for any rest.
     pub op: Option<String>,
+    /// Only lines that name this target, as `kind:name`.
+    pub target: Option<String>,
     /// Only lines of this namespace.
     pub namespace: Option<Namespace>,
     pub page: Page,
@@ -149,6 +182,7 @@ impl ReadTrail {
         let is_namespace = |wanted: &Namespace| line.namespace.as_deref() == Some(wanted.as_str());
         self.caller.as_ref().is_none_or(|wanted| line.caller.as_ref() == Some(wanted))
             && self.op.as_ref().is_none_or(is_op)
+            && self.target.as_ref().is_none_or(|wanted| line.is_about(wanted))
             && self.namespace.as_ref().is_none_or(is_namespace)
     }
 }

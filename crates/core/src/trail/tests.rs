@@ -136,6 +136,44 @@ fn a_filter_names_operations_by_their_beginning() {
     }
 }
 
+#[test]
+fn a_filter_names_a_target_and_a_pool_its_resources() {
+    let line = |target: &str| TrailLine::of("x").about([target.to_owned()]);
+    for (target, wanted, is) in [
+        ("limit:site:*", "limit:site:*", true),
+        ("limit:site:a", "limit:site:*", false),
+        ("limit:site:a", "limit:site", false),
+        ("pool:accounts", "pool:accounts", true),
+        ("pool:accounts/acc-7", "pool:accounts", true),
+        ("pool:accounts/acc-7", "pool:accounts/acc-7", true),
+        ("pool:accounts", "pool:accounts/acc-7", false),
+        ("pool:accounts-2", "pool:accounts", false),
+        // The name of a schedule may have a slash.
+        ("schedule:a/b", "schedule:a", false),
+    ] {
+        let asked: ReadTrail = decode::read_trail(&[("target", wanted)]).unwrap();
+        assert_eq!(asked.matches(&line(target)), is, "{target} {wanted}");
+    }
+}
+
+#[test]
+fn a_change_is_no_lease_no_refusal_and_no_line_of_the_server() {
+    for (op, status, code, is) in [
+        ("put_limit", Some(200), None, true),
+        ("pause_queue", Some(200), None, true),
+        ("put_limit", None, Some("unanswered"), true),
+        ("put_limit", Some(503), Some("outcome_unknown"), true),
+        ("put_limit", Some(403), Some("forbidden"), false),
+        ("lease", Some(200), None, false),
+        ("push", Some(200), None, false),
+        ("login", Some(200), None, false),
+        ("server_started", None, None, false),
+    ] {
+        let line = TrailLine { status, code: code.map(str::to_owned), ..TrailLine::of(op) };
+        assert_eq!(line.is_change(), is, "{op} {status:?} {code:?}");
+    }
+}
+
 fn path() -> decode::ResourcePath<'static> {
     decode::ResourcePath { name: "p", id: "r" }
 }

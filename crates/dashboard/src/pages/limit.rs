@@ -7,6 +7,7 @@ use tenure_core::decode;
 use tenure_core::requests::{DeleteLimit, PatchLimit, PauseLimit, ResumeLimit};
 use tenure_core::settings::{Holder, LimitView, Waiter};
 
+use super::last_changes::last_changes;
 use super::{PageRow, Section, action, draw, limits, rate_fields};
 use crate::acting::{Field, back_to, body, said};
 use crate::command::ShownCommand;
@@ -110,6 +111,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             div class="stack" { (permits(visit, says, &limit)) (line(visit, says, &limit)) }
             (settings(visit, says, &limit, &path("set")))
         }
+        (last_changes(visit, &format!("limit:{name}")))
         (commands(visit, &by_command(visit, &limit)))
     };
     Sheet::live(name.clone(), body)

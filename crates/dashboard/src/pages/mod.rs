@@ -12,6 +12,7 @@ mod flow_graph;
 mod flows;
 mod job;
 mod jobs;
+mod last_changes;
 mod leases;
 mod limit;
 mod limits;

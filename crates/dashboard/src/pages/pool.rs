@@ -9,6 +9,7 @@ use tenure_core::names::PoolName;
 use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page, PatchPool};
 use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
 
+use super::last_changes::last_changes;
 use super::{PageRow, Section, action, draw, limits, pools, rate_fields};
 use crate::acting::{Field, back_to, body};
 use crate::command::ShownCommand;
@@ -126,6 +127,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         @if visit.may_act(&format!("{path}/set")) {
             (editor(visit, says, &pool, &format!("{path}/set")))
         }
+        (last_changes(visit, &format!("pool:{name}")))
         (commands(visit, &by_command(visit, &name)))
     };
     Sheet::live(name.to_string(), body)

@@ -11,6 +11,7 @@ use tenure_core::settings::QueueView;
 
 use super::first_found::first_found;
 use super::pictures::{Picture, Pictures};
+use super::last_changes::last_changes;
 use super::{PageRow, Section, action, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
@@ -146,6 +147,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items, &lines, false)) }
         }
         (settings(visit, says, &queue))
+        (last_changes(visit, &format!("queue:{name}")))
         (commands(visit, &[
             visit.command(&["queue", &name]),
             visit.command(&["queue", "pause", &name, "--for", "30m"]),

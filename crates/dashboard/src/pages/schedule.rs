@@ -10,6 +10,7 @@ use tenure_core::requests::{
 use tenure_core::schedule::ScheduleView;
 
 use super::first_found::first_found;
+use super::last_changes::last_changes;
 use super::{PageRow, Section, action, coming, draw, jobs, schedules};
 use crate::acting::{Field, back_to, said};
 use crate::filter::term;
@@ -126,6 +127,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items, &lines, false)) }
         }
         (facts(visit, says, &one))
+        (last_changes(visit, &format!("schedule:{id}")))
         (commands(visit, &[
             visit.command(&["schedule", &id]),
             visit.command(&["schedule", "run-now", &id]),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tenure_core::access::Scope;
 use tenure_core::count::grouped;
 use tenure_core::decode;
-use tenure_core::trail::TrailLine;
+use tenure_core::trail::{TrailLine, UNANSWERED};
 use tenure_engine_api::Fault;
 use tokio::task::spawn_blocking;
 
@@ -21,6 +21,7 @@ sentences! { Says;
     none: "No line matches.", "没有匹配的记录。";
     caller: "Token", "令牌";
     op: "Operation, such as put_limit or put_*", "操作，例如 put_limit 或 put_*";
+    target: "About, such as limit:site:* or pool:accounts", "关于，例如 limit:site:* 或 pool:accounts";
     namespace: "Namespace", "命名空间";
     filter: "Filter", "筛选";
     time: "Time", "时间";
@@ -36,7 +37,7 @@ sentences! { Says;
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Trail, "/trail").shows(draw!(show))];
 
 /// Parameters of the API for the filter of this page.
-const FILTERS: [&str; 3] = ["caller", "op", "namespace"];
+const FILTERS: [&str; 4] = ["caller", "op", "target", "namespace"];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
@@ -68,7 +69,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         div class="head" { div { h1 { (says.title()) } p class="sub" { (says.what()) } } }
         form class="filters" action="/trail" {
             @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
-            (field("caller", says.caller())) (field("op", says.op())) (field("namespace", says.namespace()))
+            (field("caller", says.caller())) (field("op", says.op()))
+            (field("target", says.target())) (field("namespace", says.namespace()))
             button { (says.filter()) }
         }
         section class="panel" {
@@ -120,19 +122,30 @@ fn row(visit: &Visit, says: Says, line: &TrailLine) -> Markup {
             td {
                 @for target in &line.targets { span class="mono" { (target) } " " }
                 @if let Some(count) = line.targets_count { span class="faint" { (says.more(grouped(count))) } " " }
-                @for (name, change) in &line.changed { span class="soft" { (changed(name, change)) } " " }
+                (changed_settings(line))
                 @if let Some(detail) = &line.detail { span class="soft" { (detail) } }
             }
-            td class="soft" {
-                @match (line.status, line.code.as_deref()) {
-                    (Some(200), _) => (says.done()),
-                    (_, Some("unanswered")) => (says.unanswered()),
-                    (Some(status), code) => span class="state failed" { (status) " " (code.unwrap_or_default()) },
-                    (None, code) => (code.unwrap_or_default()),
-                }
-                @if let Some(count) = line.count { " " (says.times(grouped(count))) }
-            }
+            td class="soft" { (result(visit, line)) }
         }
+    }
+}
+
+/// The settings that a line says were changed.
+pub(super) fn changed_settings(line: &TrailLine) -> Markup {
+    html! { @for (name, change) in &line.changed { span class="soft" { (changed(name, change)) } " " } }
+}
+
+/// How the call of a line ended, and how often.
+pub(super) fn result(visit: &Visit, line: &TrailLine) -> Markup {
+    let says = Says(visit.tongue);
+    html! {
+        @match (line.status, line.code.as_deref()) {
+            (Some(200), _) => (says.done()),
+            (_, Some(UNANSWERED)) => (says.unanswered()),
+            (Some(status), code) => span class="state failed" { (status) " " (code.unwrap_or_default()) },
+            (None, code) => (code.unwrap_or_default()),
+        }
+        @if let Some(count) = line.count { " " (says.times(grouped(count))) }
     }
 }
 

@@ -8,6 +8,7 @@ mod browser;
 mod chromium;
 mod door;
 mod hostile;
+mod last_changes;
 mod scene;
 mod scopes;
 mod served;

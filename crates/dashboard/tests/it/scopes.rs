@@ -18,11 +18,11 @@ const FORM: &str =
 /// Contents of the scene that `read` shows and `view` does not: a payload, and an error.
 const CONTENTS: [&str; 2] = ["https://example.com/", "upstream connect error"];
 
-fn token(name: &str) -> String {
+pub fn token(name: &str) -> String {
     format!("tnr_{name}_x")
 }
 
-fn listed(name: &str, scopes: &[&str], namespaces: &[&str]) -> ListedToken {
+pub fn listed(name: &str, scopes: &[&str], namespaces: &[&str]) -> ListedToken {
     let texts = |all: &[&str]| all.iter().map(ToString::to_string).collect();
     let given = GivenGrants {
         name: name.to_owned(),
@@ -46,7 +46,7 @@ impl History for Called {
     }
 }
 
-fn served(listed: Vec<ListedToken>) -> Served {
+pub fn served(listed: Vec<ListedToken>) -> Served {
     locked(listed, None)
 }
 
@@ -58,18 +58,18 @@ fn locked(listed: Vec<ListedToken>, history: Option<Arc<dyn History>>) -> Served
 }
 
 /// The header with the cookie of a session that this token began.
-fn session(served: &Served, token: &str) -> String {
+pub fn session(served: &Served, token: &str) -> String {
     let got = served.request("POST", "/login", FORM, &format!("token={token}"));
     let set = got.header("set-cookie").unwrap_or_else(|| panic!("{}", got.body));
     assert!(!set.contains(token), "{set}");
     format!("Cookie: {}\r\n", set.split(';').next().unwrap())
 }
 
-fn get(served: &Served, session: &str, path: &str) -> Got {
+pub fn get(served: &Served, session: &str, path: &str) -> Got {
     served.request("GET", path, session, "")
 }
 
-fn post(served: &Served, session: &str, path: &str, form: &str) -> Got {
+pub fn post(served: &Served, session: &str, path: &str, form: &str) -> Got {
     served.request("POST", path, &format!("{FORM}{session}"), form)
 }
 

@@ -2,25 +2,27 @@
 //! of all other calls (docs/decisions/174-the-trail.md).
 //!
 //! `record` stands at the gate of all calls and makes the lines; `chain` links them, `files` writes them, `counts` has
-//! those of a minute, `search` and `verify` read them, `leaders` tells of takeovers. Nothing here knows an engine's rule.
+//! those of a minute, `search` and `verify` read them, `recent` remembers the last changes, `leaders` tells of takeovers.
+//! Nothing here knows an engine's rule.
 
 mod chain;
 mod counts;
 mod day_file;
 mod files;
 mod leaders;
+mod recent;
 mod record;
 mod search;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod writer;
 
 use std::convert::Infallible;
 use std::fmt;
-use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::access::Grants;
 use tenure_core::names::Namespace;
@@ -28,7 +30,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::Listed;
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::trail::{ReadTrail, TrailLine};
-use tenure_engine_api::{Clock, Seldom, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
 pub use leaders::follow_leadership;
@@ -36,10 +38,11 @@ pub use record::CallRecord;
 pub(crate) use record::RecordedRefusal;
 pub use verify::{TrailBreak, VerifiedTrail, verify_trail};
 
-use self::chain::ChainEnd;
 use self::counts::{CallTallies, CountedAs};
 use self::files::TrailFiles;
+use self::recent::RecentChanges;
 use self::search::SearchError;
+use self::writer::TrailWriter;
 
 /// How often lines are synced to the disk: a power loss may lose the lines of this time.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -77,114 +80,17 @@ struct KeptTrail {
     options: TrailOptions,
     writer: Mutex<TrailWriter>,
     tallies: Mutex<CallTallies>,
-}
-
-/// Where lines go now.
-#[derive(Debug)]
-enum LineSink {
-    Files(TrailFiles),
-    Stderr(ChainEnd),
-    /// The folder could not be opened; it is tried again.
-    Unopened,
-}
-
-#[derive(Debug)]
-struct TrailWriter {
-    sink: LineSink,
-    /// The last attempt to write failed.
-    is_broken: bool,
-    /// Lines that could not be written since the last one that was.
-    missed: u64,
-    /// Log lines about that.
-    warnings: Seldom,
-}
-
-impl TrailWriter {
-    fn put(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
-        self.recover(options)?;
-        self.append(options, line)
-    }
-
-    /// Opens the folder, if that failed before, and says how many lines are missing.
-    fn recover(&mut self, options: &TrailOptions) -> io::Result<()> {
-        if let (LineSink::Unopened, TrailPlace::Folder(folder)) = (&self.sink, &options.place) {
-            let (files, cut) = TrailFiles::open(folder, options.most_bytes)?;
-            self.sink = LineSink::Files(files);
-            if let Some(cut) = cut {
-                let (file, bytes) = (&cut.file, cut.bytes);
-                tracing::warn!(file, bytes, "cut an incomplete line off the end of the trail");
-                let detail = format!("{bytes} bytes of an incomplete line were cut off {file}");
-                self.append(options, &mut TrailLine::of("trail_cut").saying(detail))?;
-            }
-        }
-        if self.missed > 0 {
-            let mut missed = TrailLine::of("trail_missed");
-            missed.count = Some(self.missed);
-            self.append(options, &mut missed)?;
-            tracing::info!(missed = self.missed, "the trail can be written again");
-            self.missed = 0;
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
-        line.server.clone_from(&options.server);
-        let now = SystemClock.now();
-        match &mut self.sink {
-            LineSink::Files(files) => files.append(now, line),
-            LineSink::Stderr(end) => {
-                line.at = now;
-                let (mut bytes, next) = end.seal(line)?;
-                bytes.push(b'\n');
-                io::stderr().lock().write_all(&bytes)?;
-                *end = next;
-                Ok(())
-            }
-            LineSink::Unopened => Err(io::Error::other("the folder of the trail is not open")),
-        }
-    }
-
-    /// Whether a line was written.
-    fn write(&mut self, options: &TrailOptions, line: &mut TrailLine) -> bool {
-        let written = self.put(options, line);
-        self.is_broken = written.is_err();
-        if let Err(why) = written {
-            self.missed += 1;
-            self.warnings.happened(1);
-            if let Some(lines) = self.warnings.due(Instant::now()) {
-                tracing::error!(lines, %why, "the trail cannot be written");
-            }
-        }
-        !self.is_broken
-    }
-
-    fn files(&mut self) -> Option<&mut TrailFiles> {
-        match &mut self.sink {
-            LineSink::Files(files) => Some(files),
-            LineSink::Stderr(_) | LineSink::Unopened => None,
-        }
-    }
-
-    fn end(&self) -> Option<&ChainEnd> {
-        match &self.sink {
-            LineSink::Files(files) => Some(files.end()),
-            LineSink::Stderr(end) => Some(end),
-            LineSink::Unopened => None,
-        }
-    }
+    /// Empty if lines cannot be read back. Locked after `writer`, if both are.
+    recent: Mutex<RecentChanges>,
 }
 
 impl Trail {
     /// Opens a trail, and writes its first line. If that is not possible, the log says so, and it is tried again with
     /// each line.
     pub fn open(options: TrailOptions) -> Self {
-        let sink = match options.place {
-            TrailPlace::Folder(_) => LineSink::Unopened,
-            TrailPlace::Stderr => LineSink::Stderr(ChainEnd::default()),
-        };
-        let (missed, warnings) = (0, Seldom::default());
-        let writer = Mutex::new(TrailWriter { sink, is_broken: false, missed, warnings });
-        let trail = Trail(Some(Arc::new(KeptTrail { options, writer, tallies: Mutex::default() })));
+        let writer = Mutex::new(TrailWriter::new(&options.place));
+        let (tallies, recent) = Default::default();
+        let trail = Trail(Some(Arc::new(KeptTrail { options, writer, tallies, recent })));
         let version = concat!("version ", env!("CARGO_PKG_VERSION"));
         trail.write(TrailLine::of("server_started").saying(version));
         trail
@@ -197,14 +103,13 @@ impl Trail {
 
     /// Whether its lines can be read.
     pub fn is_readable(&self) -> bool {
-        let in_folder = |kept: &Arc<KeptTrail>| matches!(kept.options.place, TrailPlace::Folder(_));
-        self.0.as_ref().is_some_and(in_folder)
+        self.0.as_ref().is_some_and(|kept| kept.folder().is_some())
     }
 
     /// Writes a line; its number, moment, server and hash are filled in. True if it is written, or nothing is kept.
     /// When this returns, the end of the process cannot lose the line.
     pub fn write(&self, mut line: TrailLine) -> bool {
-        self.0.as_ref().is_none_or(|kept| kept.writer().write(&kept.options, &mut line))
+        self.0.as_ref().is_none_or(|kept| kept.write(&mut line))
     }
 
     /// Counts a call that has no line of its own.
@@ -228,17 +133,10 @@ impl Trail {
         let Some(kept) = self.0.as_ref().filter(|kept| kept.options.is_required) else {
             return Ok(());
         };
-        let mut writer = kept.writer();
-        if !writer.is_broken {
-            return Ok(());
-        }
-        // It writes how many lines are missing, so that it fails as long as nothing can be written.
-        match writer.recover(&kept.options) {
-            Ok(()) => {
-                writer.is_broken = false;
-                Ok(())
-            }
-            Err(_) => Err(ServerRefusal::TrailUnwritable.into()),
+        if kept.writer().can_write(&kept.options) {
+            Ok(())
+        } else {
+            Err(ServerRefusal::TrailUnwritable.into())
         }
     }
 
@@ -253,10 +151,7 @@ impl Trail {
     /// # Errors
     /// `wrong_state`: no trail is kept in files; `invalid_field`: the cursor is not one of it.
     pub fn read(&self, asked: &ReadTrail, grants: &Grants) -> Result<Listed<TrailLine>, Refusal> {
-        let folder = self.0.as_ref().and_then(|kept| match &kept.options.place {
-            TrailPlace::Folder(folder) => Some(folder),
-            TrailPlace::Stderr => None,
-        });
+        let folder = self.0.as_ref().and_then(|kept| kept.folder());
         let folder = folder.ok_or(ServerRefusal::TrailNotKept)?;
         let may_see = |line: &TrailLine| match &line.namespace {
             Some(namespace) => {
@@ -271,6 +166,18 @@ impl Trail {
                 ServerRefusal::TrailUnreadable.into()
             }
         })
+    }
+
+    /// The last changes of a thing, newest first, among the [`TRAIL_RECENT_MAX`](tenure_core::bounds::TRAIL_RECENT_MAX)
+    /// last changes that this server wrote. Reads no file. The caller of this method checks who may see them.
+    pub fn last_changes(
+        &self,
+        namespace: &Namespace,
+        target: &str,
+        most: usize,
+    ) -> Vec<Arc<TrailLine>> {
+        let of = |kept: &Arc<KeptTrail>| kept.recent().of(namespace.as_str(), target, most);
+        self.0.as_ref().map(of).unwrap_or_default()
     }
 
     /// Syncs lines, writes counts and deletes old files, for as long as it is polled.
@@ -309,7 +216,42 @@ impl KeptTrail {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn recent(&self) -> MutexGuard<'_, RecentChanges> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder of the files; `None`: lines cannot be read back.
+    fn folder(&self) -> Option<&Path> {
+        match &self.options.place {
+            TrailPlace::Folder(folder) => Some(folder),
+            TrailPlace::Stderr => None,
+        }
+    }
+
+    /// Whether the line was written.
+    fn write(&self, line: &mut TrailLine) -> bool {
+        let mut writer = self.writer();
+        let is_written = writer.write(&self.options, line);
+        if is_written && self.folder().is_some() {
+            // Under the lock of the writer: they are in the order of lines.
+            self.recent().add(line);
+        }
+        is_written
+    }
+
+    /// Remembers the last changes of earlier processes.
+    fn fill_recent(&self) {
+        let Some(folder) = self.folder() else { return };
+        match recent::changes_in(folder) {
+            Ok(changes) => self.recent().fill(changes),
+            Err(why) => tracing::warn!(%why, "the last changes cannot be read from the trail"),
+        }
+    }
+
     fn look(&self, look: u32) {
+        if look == 0 {
+            self.fill_recent();
+        }
         if look > 0 && look.is_multiple_of(COUNTS_EVERY) {
             self.write_counts();
         }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::header::HeaderMap;
-use tenure_core::access::Scope;
 use tenure_core::lease::{LeaseView, LeasedResource};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Reply, Request, Settle, Settled};
 use tenure_core::secret::{HIDDEN, Json};
-use tenure_core::trail::{TrailLine, TrailSubject, TrailVia};
+use tenure_core::trail::{TrailLine, TrailSubject, TrailVia, UNANSWERED, has_own_line};
 use tenure_engine_api::{CallError, Fault};
 
 use super::Trail;
@@ -109,7 +108,7 @@ impl CallRecord {
     ) -> Result<PendingLine, Refusal> {
         let Some(origin) = &self.0 else { return Ok(PendingLine(None)) };
         let spec = request.spec();
-        if matches!(spec.scope, Scope::Operate | Scope::Admin) {
+        if has_own_line(spec.scope) {
             origin.trail.permit_change()?;
             let subject = request.trail_subject();
             let line = TrailLine {
@@ -308,7 +307,7 @@ impl Drop for PendingLine {
         if let Some(subject) = subject {
             line.changed = subject.changed(None);
         }
-        line.code = Some("unanswered".to_owned());
+        line.code = Some(UNANSWERED.to_owned());
         trail.write(*line);
     }
 }

@@ -99,6 +99,33 @@ pub(super) fn search(
     Ok(found)
 }
 
+/// Reads lines, newest first, until `takes` has enough or `most_bytes` are read. Files that are deleted meanwhile are
+/// left out.
+pub(super) fn newest_lines(
+    folder: &Path,
+    most_bytes: u64,
+    mut takes: impl FnMut(TrailLine) -> bool,
+) -> io::Result<()> {
+    let mut left = most_bytes;
+    for name in files_in(folder)?.into_iter().rev() {
+        let mut lines = match File::open(name.path(folder)) {
+            Ok(file) => Backward::from(file, None)?,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => continue,
+            Err(why) => return Err(why),
+        };
+        while let Some(line) = lines.before()? {
+            let Some(rest) = left.checked_sub(line.len() as u64) else { return Ok(()) };
+            left = rest;
+            // A line that somebody changed is for the verification.
+            let Ok(line) = serde_json::from_slice::<TrailLine>(&line) else { continue };
+            if !takes(line) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The lines of a file, from its end to its beginning.
 struct Backward {
     file: File,

@@ -341,6 +341,31 @@ fn trail_moment_after(trail: &Trail) -> String {
 }
 
 #[test]
+fn the_last_changes_are_those_of_earlier_processes_too() {
+    let folder = TempDir::new();
+    let change = |op: &str| TrailLine {
+        status: Some(200),
+        namespace: Some("default".to_owned()),
+        ..TrailLine::of(op).about(["queue:mail".to_owned()])
+    };
+    let trail = Trail::open(options(folder.path(), false));
+    for op in ["pause_queue", "lease", "resume_queue"] {
+        assert!(trail.write(change(op)));
+    }
+    drop(trail);
+    let trail = Trail::open(options(folder.path(), false));
+    assert!(trail.write(change("patch_queue")));
+    trail.0.as_ref().unwrap().look(0);
+    let last = |most| {
+        let last = trail.last_changes(&Namespace::main(), "queue:mail", most);
+        last.iter().map(|line| line.op.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(last(5), ["patch_queue", "resume_queue", "pause_queue"]);
+    assert_eq!(last(2), ["patch_queue", "resume_queue"]);
+    assert!(Trail::default().last_changes(&Namespace::main(), "queue:mail", 5).is_empty());
+}
+
+#[test]
 fn a_server_without_files_has_nothing_to_read() {
     let refused = |trail: Trail| trail.read(&ReadTrail::default(), &everybody()).unwrap_err().code;
     assert_eq!(refused(Trail::default()), Code::WrongState);
