@@ -82,6 +82,17 @@ impl EventStats {
     }
 }
 
+/// The last line of a trail. `tenure trail verify --anchor` finds a line by its hash.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TrailEnd {
+    /// The address of the server that writes it.
+    pub server: String,
+    /// The number of the line.
+    pub seq: u64,
+    /// SHA-256 of the line, in hex.
+    pub hash: String,
+}
+
 /// Totals of a namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Stats {
@@ -103,6 +114,9 @@ pub struct Stats {
     #[serde(default)]
     pub events: EventStats,
     pub store: StoreStats,
+    /// The trail of the server that answered; `None` for a caller that may not read it, and for a server without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trail: Option<TrailEnd>,
 }
 
 /// Checks that cached values agree with the live leases.

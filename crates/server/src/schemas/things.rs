@@ -184,6 +184,14 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
         ],
     ),
     (
+        "TrailEnd",
+        &[
+            ("server", "string", "The address of the server that writes the trail."),
+            ("seq", "integer", "The number of its last line."),
+            ("hash", "string", "SHA-256 of that line, in hex: an anchor for tenure trail verify."),
+        ],
+    ),
+    (
         "Stats",
         &[
             ("jobs", "object", "How many jobs there are, by state."),
@@ -203,6 +211,11 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
             ("flows", "integer", "How many flows there are."),
             ("events", "EventStats", "The events that are kept."),
             ("store", "StoreStats", "Where state lives, and how much of it."),
+            (
+                "trail",
+                "TrailEnd~",
+                "The last line of the trail of the server that answered; absent for callers without admin, and without a trail.",
+            ),
         ],
     ),
     (

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tenure_core::access::Grants;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::Listed;
+use tenure_core::requests::{Listed, TrailEnd};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::trail::{ReadTrail, TrailLine};
 use tenure_engine_api::{Clock, SystemClock};
@@ -168,6 +168,12 @@ impl Trail {
         })
     }
 
+    /// The last line; `None`: no line is kept. A copy of its hash on another machine shows when lines at the end are
+    /// missing.
+    pub fn end(&self) -> Option<TrailEnd> {
+        self.0.as_ref()?.end()
+    }
+
     /// The last changes of a thing, newest first, among the [`TRAIL_RECENT_MAX`](tenure_core::bounds::TRAIL_RECENT_MAX)
     /// last changes that this server wrote. Reads no file. The caller of this method checks who may see them.
     pub fn last_changes(
@@ -272,12 +278,18 @@ impl KeptTrail {
         }
     }
 
-    /// Tells the log the last hash: who keeps the log elsewhere, finds out when lines at the end are missing.
+    /// The line that was written last, also to stderr.
+    fn end(&self) -> Option<TrailEnd> {
+        let writer = self.writer();
+        let end = writer.end()?;
+        let (seq, hash) = (end.seq.checked_sub(1)?, end.hash.clone());
+        Some(TrailEnd { server: self.options.server.clone(), seq, hash })
+    }
+
+    /// Tells the log the last hash.
     fn anchor(&self) {
-        if let Some(end) = self.writer().end()
-            && let Some(seq) = end.seq.checked_sub(1)
-        {
-            tracing::info!(seq, hash = end.hash, "the last line of the trail");
+        if let Some(TrailEnd { seq, hash, .. }) = self.end() {
+            tracing::info!(seq, hash, "the last line of the trail");
         }
     }
 

@@ -10,7 +10,7 @@ use hyper::header::HeaderMap;
 use tenure_core::lease::{LeaseView, LeasedResource};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Reply, Request, Settle, Settled};
+use tenure_core::requests::{Reply, Request, Settle, Settled, TrailEnd};
 use tenure_core::secret::{HIDDEN, Json};
 use tenure_core::trail::{TrailLine, TrailSubject, TrailVia, UNANSWERED, has_own_line};
 use tenure_engine_api::{CallError, Fault};
@@ -89,6 +89,16 @@ impl CallRecord {
     /// The address from which the request came.
     fn peer(&self) -> Option<IpAddr> {
         self.0.as_ref()?.peer
+    }
+
+    /// Whether a trail has the lines.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The last line of the trail; `None`: no line is kept.
+    pub(crate) fn trail_end(&self) -> Option<TrailEnd> {
+        self.0.as_ref()?.trail.end()
     }
 
     /// Whether the refusal of the request has its line already.

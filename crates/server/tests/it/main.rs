@@ -27,4 +27,5 @@ mod strangers;
 mod suspended;
 mod test_clock;
 mod trail;
+mod trail_anchor;
 mod wire;

@@ -25,7 +25,7 @@ use crate::wire::{Answer, Server, until};
 /// Stands in everything that no line may contain.
 const SECRET: &str = "geheim";
 
-fn options(folder: &TempDir, is_required: bool) -> TrailOptions {
+pub fn options(folder: &TempDir, is_required: bool) -> TrailOptions {
     TrailOptions {
         place: TrailPlace::Folder(folder.join("trail")),
         is_required,
@@ -34,27 +34,27 @@ fn options(folder: &TempDir, is_required: bool) -> TrailOptions {
     }
 }
 
-fn trail(folder: &TempDir) -> Trail {
+pub fn trail(folder: &TempDir) -> Trail {
     Trail::open(options(folder, false))
 }
 
-fn server(folder: &TempDir, listed: Vec<ListedToken>) -> Server {
+pub fn server(folder: &TempDir, listed: Vec<ListedToken>) -> Server {
     Server::with_trail(tokens(listed), trail(folder))
 }
 
-fn as_root(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
+pub fn as_root(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     call(server, ROOT, method, path, &body)
 }
 
 /// Lines that the API lists for this query.
-fn lines(server: &Server, query: &str) -> Vec<Value> {
+pub fn lines(server: &Server, query: &str) -> Vec<Value> {
     let read = call(server, ROOT, "GET", &format!("/v1/trail?max=1000{query}"), "").good();
     read["items"].as_array().unwrap().clone()
 }
 
 /// All that the files contain. They are verified, too.
-fn text(folder: &TempDir) -> String {
+pub fn text(folder: &TempDir) -> String {
     let folder = folder.join("trail");
     verify_trail(&folder, None).unwrap().unwrap();
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
