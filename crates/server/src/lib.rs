@@ -74,6 +74,6 @@ pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 pub use tokens::{LISTED_TOKENS_MAX, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, token_hash};
 pub use trail::{
-    CallRecord, Trail, TrailBreak, TrailOptions, TrailPlace, VerifiedTrail, follow_leadership,
-    verify_trail,
+    CallRecord, TRAIL_FOLDER, Trail, TrailBreak, TrailOptions, TrailPlace, VerifiedTrail,
+    follow_leadership, verify_trail, write_offline,
 };

@@ -5,6 +5,7 @@
 
 pub mod show;
 pub mod stores;
+pub mod trail;
 
 use serde::Serialize;
 use tenure_engine::copy::{self, CopyCounts, CopyError, CopyPlan, CopyReport};
@@ -15,6 +16,9 @@ use crate::output::{Output, printable};
 
 use self::show::CopyShow;
 use self::stores::{NamedStore, Side};
+
+/// The name of a thaw in the trail.
+const THAW: &str = "copy_thaw";
 
 /// Copies, or undoes it.
 pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
@@ -50,6 +54,8 @@ fn run_copy(out: Output, from: &NamedStore, to: &NamedStore) -> Result<(), Failu
     let mut show = CopyShow::new(&plan.from);
     let done = copy::copy(source.source(), target.target(), &plan, &mut show);
     show.end();
+    let places = [("from", &*from.shown), ("to", &*to.shown)];
+    trail::record(&[from, to], "copy", &places, done.is_ok());
     if done.is_err() && show.paused {
         crate::output::hint(&format!(
             "{} stays paused: repeat the command to start the copy again, or see `tenure copy \
@@ -105,7 +111,9 @@ struct Thawed<'a> {
 
 fn thaw_source(out: Output, from: &NamedStore, force: bool) -> Result<(), Failure> {
     let source = from.open(false)?;
-    let mark = copy::thaw_source(source.source(), &from.shown, force).map_err(failure)?;
+    let done = copy::thaw_source(source.source(), &from.shown, force);
+    trail::record(&[from], THAW, &[("from", &from.shown)], done.is_ok());
+    let mark = done.map_err(failure)?;
     let thawed = Thawed { store: &from.shown, thawed: mark.is_some() };
     out.answer(&thawed, |thawed| {
         let what = if thawed.thawed { "is served again" } else { "was not paused by a copy" };
@@ -122,7 +130,9 @@ fn thaw_source(out: Output, from: &NamedStore, force: bool) -> Result<(), Failur
 
 fn thaw_target(out: Output, to: &NamedStore) -> Result<(), Failure> {
     let target = to.open(false)?;
-    let thawed = copy::thaw_target(target.target(), &to.shown).map_err(failure)?;
+    let done = copy::thaw_target(target.target(), &to.shown);
+    trail::record(&[to], THAW, &[("to", &to.shown)], done.is_ok());
+    let thawed = done.map_err(failure)?;
     out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
         let what = if thawed.thawed { "holds no copy now" } else { "is empty" };
         format!("{} {what}\n", printable(thawed.store))

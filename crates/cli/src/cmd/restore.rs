@@ -10,6 +10,7 @@ use crate::cmd::backup::no_backup;
 use crate::cmd::copy;
 use crate::cmd::copy::show::CopyShow;
 use crate::cmd::copy::stores::{NamedStore, Side};
+use crate::cmd::copy::trail;
 use crate::exit::Failure;
 use crate::output::{Output, printable};
 
@@ -29,6 +30,8 @@ fn run_blocking(out: Output, args: &RestoreArgs) -> Result<(), Failure> {
     let mut show = CopyShow::new(&from);
     let done = backup::restore(checked, target.target(), &plan, &SystemClock, &mut show);
     show.end();
+    let places = [("from", &*from), ("to", &*to.shown)];
+    trail::record(&[&to], "restore", &places, done.is_ok());
     if done.is_err() && show.paused {
         crate::output::hint(&format!(
             "{} serves nobody: repeat the command to start the restore again, or give it up: tenure copy --thaw \

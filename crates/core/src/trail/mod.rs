@@ -42,6 +42,8 @@ pub enum TrailVia {
     Page,
     /// Another server of the same store, which has checked the caller.
     Server,
+    /// A command that opened the folder of the store itself, without a server. The caller is a user of its machine.
+    Command,
 }
 
 impl TrailVia {
@@ -51,6 +53,7 @@ impl TrailVia {
             TrailVia::Api => "api",
             TrailVia::Page => "page",
             TrailVia::Server => "server",
+            TrailVia::Command => "command",
         }
     }
 }
@@ -63,10 +66,10 @@ pub struct TrailLine {
     pub seq: u64,
     /// When the line was written, by the clock of the server.
     pub at: Moment,
-    /// The address of the server that wrote it.
+    /// The address of the server that wrote it; `offline` for a command without a server.
     pub server: String,
-    /// The name of the token, `anyone` on a server without tokens; `None` for an unknown caller and for the server's
-    /// own lines.
+    /// The name of the token, `anyone` on a server without tokens, of a command the user who ran it; `None` for an
+    /// unknown caller and for the server's own lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     /// The IP address from which the call came, or from which it came to the first server.

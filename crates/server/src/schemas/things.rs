@@ -17,7 +17,7 @@ const GAUGE_READING: Fields = &[
 const TRAIL_LINE: Fields = &[
     ("seq", "integer", "The number of the line, from 0."),
     ("at", "moment", "When the line was written."),
-    ("server", "string", "The address of the server that wrote it."),
+    ("server", "string", "The address of the server that wrote it, or offline."),
     (
         "caller",
         "string~",
@@ -26,8 +26,8 @@ const TRAIL_LINE: Fields = &[
     ("peer", "string~", "The IP address from which the call came."),
     (
         "via",
-        "api|page|server~",
-        "How the call came: api, page, or server if another one forwarded it.",
+        "api|page|server|command~",
+        "How the call came: api, page, server if another one forwarded it, or command for one without a server.",
     ),
     ("op", "string", "The name of the operation, or of what the server did."),
     ("namespace", "string~", "The namespace of the call."),

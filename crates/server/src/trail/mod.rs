@@ -2,14 +2,15 @@
 //! of all other calls (docs/decisions/174-the-trail.md).
 //!
 //! `record` stands at the gate of all calls and makes the lines; `chain` links them, `files` writes them, `counts` has
-//! those of a minute, `search` and `verify` read them, `recent` remembers the last changes, `leaders` tells of takeovers.
-//! Nothing here knows an engine's rule.
+//! those of a minute, `search` and `verify` read them, `recent` remembers the last changes, `leaders` tells of takeovers,
+//! `offline` writes for commands without a server. Nothing here knows an engine's rule.
 
 mod chain;
 mod counts;
 mod day_file;
 mod files;
 mod leaders;
+mod offline;
 mod recent;
 mod record;
 mod search;
@@ -34,6 +35,7 @@ use tenure_engine_api::{Clock, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
 pub use leaders::follow_leadership;
+pub use offline::write_offline;
 pub use record::CallRecord;
 pub(crate) use record::RecordedRefusal;
 pub use verify::{TrailBreak, VerifiedTrail, verify_trail};
@@ -43,6 +45,9 @@ use self::files::TrailFiles;
 use self::recent::RecentChanges;
 use self::search::SearchError;
 use self::writer::TrailWriter;
+
+/// The folder of the trail in that of a store.
+pub const TRAIL_FOLDER: &str = "trail";
 
 /// How often lines are synced to the disk: a power loss may lose the lines of this time.
 const SYNC_EVERY: Duration = Duration::from_secs(1);

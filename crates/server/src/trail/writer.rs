@@ -39,7 +39,8 @@ impl TrailWriter {
         TrailWriter { sink, is_broken: false, missed: 0, warnings: Seldom::default() }
     }
 
-    fn put(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
+    /// Writes a line, behind one that says how many are missing.
+    pub(super) fn put(&mut self, options: &TrailOptions, line: &mut TrailLine) -> io::Result<()> {
         self.recover(options)?;
         self.append(options, line)
     }

@@ -1,5 +1,7 @@
 //! The stores of a copy or a restore, as the command line names them.
 
+use std::path::Path;
+
 use tenure::url::StoreUrl;
 use tenure_engine::CopyFolder;
 use tenure_engine::copy::{Source, Target};
@@ -67,6 +69,17 @@ impl NamedStore {
             StoreUrl::Redis(address) => address.to_string(),
         };
         Ok(NamedStore { url, shown })
+    }
+
+    /// The folder, if it is one.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.url {
+            StoreUrl::File(path) => Some(path),
+            StoreUrl::Redis(_)
+            | StoreUrl::Server(_)
+            | StoreUrl::Servers(_)
+            | StoreUrl::Memory => None,
+        }
     }
 
     /// Opens it, so that nobody else uses it. `make`: a folder that does not exist is made.

@@ -4,15 +4,12 @@ use std::path::Path;
 
 use tenure_core::trail::TrailLine;
 use tenure_engine::Location;
-use tenure_server::{Trail, TrailOptions, TrailPlace};
+use tenure_server::{TRAIL_FOLDER, Trail, TrailOptions, TrailPlace};
 
 use super::renewal::Reread;
 use super::store::ServePlace;
 use crate::args::serve::ServeArgs;
 use crate::exit::Failure;
-
-/// The folder of the trail in that of a store.
-const FOLDER: &str = "trail";
 
 /// Where the lines of this server go; `None`: nowhere.
 ///
@@ -24,7 +21,7 @@ pub fn place(args: &ServeArgs, store: &ServePlace) -> Result<Option<TrailPlace>,
         (Some(path), _) if path == Path::new("-") => Some(TrailPlace::Stderr),
         (Some(path), _) => Some(TrailPlace::Folder(path.clone())),
         (None, ServePlace::Own(Location::Folder(path))) => {
-            Some(TrailPlace::Folder(path.join(FOLDER)))
+            Some(TrailPlace::Folder(path.join(TRAIL_FOLDER)))
         }
         // Memory is gone with the process, and a folder that nobody named may lie anywhere.
         (None, ServePlace::Own(_) | ServePlace::Moved(_) | ServePlace::Shared(_)) => None,

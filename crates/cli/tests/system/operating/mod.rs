@@ -11,6 +11,7 @@ mod settings;
 mod supervised;
 mod tokens;
 mod trail;
+mod trail_offline;
 mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -19,14 +19,14 @@ use crate::operating::{SOON, Server, tenure, told};
 const ROUNDS: usize = 4;
 const CHANGES: usize = 150;
 
-fn serve(home: &Path, more: &[&str]) -> Server {
+pub fn serve(home: &Path, more: &[&str]) -> Server {
     let store = format!("file:{}", home.join("data").display());
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
     Server::start(tenure(home, &[&arguments[..], more].concat()))
 }
 
 /// The status of a change, unless the server is gone.
-fn set_limit(at: &str, name: &str) -> Option<u16> {
+pub fn set_limit(at: &str, name: &str) -> Option<u16> {
     let body = r#"{"concurrency": 1}"#;
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(SOON)).ok()?;
@@ -42,7 +42,7 @@ fn set_limit(at: &str, name: &str) -> Option<u16> {
 }
 
 /// All lines in the files of a trail.
-fn lines(folder: &Path) -> Vec<Value> {
+pub fn lines(folder: &Path) -> Vec<Value> {
     let mut files: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -51,7 +51,7 @@ fn lines(folder: &Path) -> Vec<Value> {
 }
 
 /// The ways in which `tenure` ends.
-fn ends(home: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub fn ends(home: &Path, arguments: &[&str]) -> (i32, String, String) {
     told(&mut tenure(home, arguments))
 }
 
