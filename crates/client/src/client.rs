@@ -133,8 +133,8 @@ impl Client {
         self.repeating.run(&self.namespace, request).await
     }
 
-    /// Creates or changes a queue, a limit or a pool: changes the settings that `change` names, and creates the thing
-    /// with them if it is missing. With [`Client::run`] such a change of a missing thing is refused. If another caller
+    /// Creates or changes a queue, a limit or a pool: looks if it is there, changes the settings that `change` names, and
+    /// creates the thing with them if it is missing. With [`Client::run`] such a change of a missing thing is refused. If another caller
     /// creates the thing at the same time, the last of the two wins.
     ///
     /// # Errors

@@ -18,6 +18,8 @@ mod seldom;
 mod shared_servers;
 mod store_work;
 mod test_clock;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -126,12 +128,25 @@ pub trait EngineExt: Engine {
 
     /// Creates a thing with the named settings, or changes them if it exists. A thing
     /// that another caller makes between the two calls has only these settings.
+    ///
+    /// It looks first: a server writes each refused change into its trail, and the refusal of a patch that a put then
+    /// replaces would stand there beside each thing that was made.
     fn set<C: Change>(
         &self,
         namespace: &Namespace,
         change: C,
     ) -> impl Future<Output = Result<C::Reply, CallError>> + Send {
         async move {
+            let is_there = match self.run(namespace, change.shows()).await {
+                Ok(view) => C::has_own(&view),
+                Err(CallError::Refused(no)) if no.code == C::ABSENT => false,
+                // A caller that may not look may change all the same.
+                Err(CallError::Refused(_)) => true,
+                Err(fault @ CallError::Fault(_)) => return Err(fault),
+            };
+            if !is_there {
+                return self.run(namespace, change.whole()).await;
+            }
             match self.run(namespace, change.clone()).await {
                 Err(CallError::Refused(no)) if no.code == C::ABSENT => {
                     self.run(namespace, change.whole()).await
@@ -143,42 +158,3 @@ pub trait EngineExt: Engine {
 }
 
 impl<E: Engine + ?Sized> EngineExt for E {}
-
-#[cfg(test)]
-mod tests {
-    use std::task::{Context, Poll, Waker};
-
-    use tenure_core::requests::{Audit, Audited};
-
-    use super::*;
-
-    struct Well;
-    impl Engine for Well {
-        fn call(&self, _: &Namespace, _: Request) -> CallFuture {
-            Box::pin(async { Ok(Reply::Audit(Audited { ok: true, ..Audited::default() })) })
-        }
-        fn health(&self) -> Health {
-            Health { degraded: None, store: "well" }
-        }
-        fn undo(&self, _: &Namespace, _: Vec<String>) {}
-        fn drain(&self) {}
-    }
-
-    /// Requires the bounds of a runtime's task.
-    fn a_task<F: Future + Send + 'static>(task: F) -> Pin<Box<F>> {
-        Box::pin(task)
-    }
-
-    #[test]
-    fn a_typed_call_outlives_what_it_was_made_of() {
-        let mut call = {
-            let engine: Box<dyn Engine> = Box::new(Well);
-            let namespace = Namespace::main();
-            a_task(engine.run(&namespace, Audit::default()))
-        };
-        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(audit)) => assert!(audit.ok),
-            other => panic!("{other:?}"),
-        }
-    }
-}

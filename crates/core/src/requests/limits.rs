@@ -8,7 +8,7 @@ use crate::lease::Later;
 use crate::names::LimitName;
 use crate::refusal::{Code, Refusal};
 use crate::sentences::LimitRefusal;
-use crate::settings::{LimitSettings, Rate};
+use crate::settings::{LimitSettings, LimitView, Rate};
 use crate::time::Span;
 
 /// Lists limits that are set or in use.
@@ -63,7 +63,14 @@ pub struct PatchLimit {
 
 impl Change for PatchLimit {
     type Whole = PutLimit;
+    type Shows = GetLimit;
     const ABSENT: Code = Code::LimitNotFound;
+    fn shows(&self) -> GetLimit {
+        GetLimit { limit: self.limit.clone() }
+    }
+    fn has_own(view: &LimitView) -> bool {
+        view.template.is_none()
+    }
     fn whole(self) -> PutLimit {
         let settings = LimitSettings {
             concurrency: self.concurrency.given(),

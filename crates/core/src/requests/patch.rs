@@ -75,8 +75,14 @@ impl<T> From<Option<T>> for Patch<T> {
 pub trait Change: Operation + Clone {
     /// The request that replaces all settings, and makes the thing if it does not exist.
     type Whole: Operation<Reply = Self::Reply>;
+    /// Its view, before the change.
+    type Shows: Operation;
     /// Code of the refusal if the thing does not exist.
     const ABSENT: Code;
+    /// The request that shows the thing.
+    fn shows(&self) -> Self::Shows;
+    /// Whether the thing has settings of its own, which can be changed.
+    fn has_own(view: &<Self::Shows as Operation>::Reply) -> bool;
     /// The request that makes the thing, with the named settings and the defaults of all others.
     fn whole(self) -> Self::Whole;
 }

@@ -4,7 +4,7 @@ use super::{Change, Page, Patch};
 use crate::bounded::unbounded;
 use crate::names::PoolName;
 use crate::refusal::Code;
-use crate::settings::{Pick, PoolSettings, Rate};
+use crate::settings::{Pick, PoolSettings, PoolView, Rate};
 use crate::time::Span;
 
 /// Lists all pools of the namespace.
@@ -44,7 +44,14 @@ pub struct PatchPool {
 
 impl Change for PatchPool {
     type Whole = PutPool;
+    type Shows = GetPool;
     const ABSENT: Code = Code::PoolNotFound;
+    fn shows(&self) -> GetPool {
+        GetPool { pool: self.pool.clone() }
+    }
+    fn has_own(_: &PoolView) -> bool {
+        true
+    }
     fn whole(self) -> PutPool {
         let settings = PoolSettings {
             quarantine: self.quarantine.given().unwrap_or_default(),

@@ -5,7 +5,7 @@ use crate::job::{Need, Retry};
 use crate::lease::Later;
 use crate::names::{Group, QueueName};
 use crate::refusal::Code;
-use crate::settings::QueueSettings;
+use crate::settings::{QueueSettings, QueueView};
 use crate::time::Span;
 use std::collections::BTreeMap;
 
@@ -54,7 +54,14 @@ pub struct PatchQueue {
 
 impl Change for PatchQueue {
     type Whole = PutQueue;
+    type Shows = GetQueue;
     const ABSENT: Code = Code::QueueNotFound;
+    fn shows(&self) -> GetQueue {
+        GetQueue { queue: self.queue.clone() }
+    }
+    fn has_own(_: &QueueView) -> bool {
+        true
+    }
     fn whole(self) -> PutQueue {
         let settings = QueueSettings {
             needs: self.needs.given().unwrap_or_default(),
