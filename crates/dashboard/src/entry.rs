@@ -19,10 +19,10 @@ use tenure_core::names::Namespace;
 use tenure_core::percent::decoded;
 use tenure_core::requests::{GetStats, ReadEvents};
 use tenure_core::time::Moment;
-use tenure_engine_api::{Clock, Engine, MovedTime, SystemClock};
+use tenure_engine_api::{Clock, MovedTime, SystemClock};
 use tenure_server::{
-    CallRecord, Caller, Drains, GuardedEngine, OverTls, PageBody, PageFuture, Pages, SessionChange,
-    Tokens, Trail,
+    CallRecord, Caller, Drains, ForwardingEngine, OverTls, PageBody, PageFuture, Pages,
+    SessionChange, Tokens, Trail,
 };
 
 use crate::assets;
@@ -51,7 +51,7 @@ const FORM: &[u8] = b"application/x-www-form-urlencoded";
 pub struct Dashboard(Arc<Inner>);
 
 struct Inner {
-    engine: Arc<dyn Engine>,
+    engine: ForwardingEngine,
     door: Door,
     moved: Option<Arc<dyn MovedTime>>,
     history: Option<Arc<dyn History>>,
@@ -66,12 +66,12 @@ impl fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    /// Pages over an engine. `tokens`: callers that show one may see the pages; without tokens every caller may, and the
-    /// server then answers loopback names alone. `moved`: the time of the engine, if a test moves it.
-    /// `history`: the source of the pictures on the overview and on queues; `None`: no pictures. `trail`: its lines have
-    /// a page, if they can be read.
+    /// Pages over the engine of a server. `tokens`: callers that show one may see the pages; without tokens every
+    /// caller may, and the server then answers loopback names alone. `moved`: the time of the engine, if a test moves
+    /// it. `history`: the source of the pictures on the overview and on queues; `None`: no pictures. `trail`: its lines
+    /// have a page, if they can be read.
     pub fn new(
-        engine: Arc<dyn Engine>,
+        engine: ForwardingEngine,
         tokens: Tokens,
         moved: Option<Arc<dyn MovedTime>>,
         history: Option<Arc<dyn History>>,
@@ -170,7 +170,7 @@ impl Inner {
         let namespace = decode::namespace_header(query.get("ns"));
         let record = head.extensions.get::<CallRecord>().cloned().unwrap_or_default();
         let mut visit = Visit {
-            engine: GuardedEngine::new(self.engine.clone(), caller, record),
+            engine: self.engine.on_behalf_of(caller, record),
             trail: self.trail.clone(),
             scope_of: pages::scope_of,
             history: self.history.clone(),
@@ -257,7 +257,7 @@ impl Inner {
             let caller = inner.door.lets_in(&headers, inner.now());
             drains.is_draining() || !caller.is_some_and(|caller| may_follow(&caller))
         };
-        let stream = self.live.stream(self.engine.clone(), visit.namespace, ends);
+        let stream = self.live.stream(Arc::new(self.engine.clone()), visit.namespace, ends);
         stream.unwrap_or_else(|| bare(StatusCode::SERVICE_UNAVAILABLE))
     }
 

@@ -87,12 +87,39 @@ pub struct GuardedEngine {
     inner: Arc<dyn Engine>,
     caller: Arc<Caller>,
     record: CallRecord,
+    records: RecordedHere,
+}
+
+/// The calls that a gate records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RecordedHere {
+    /// Each call: nothing behind the gate records it.
+    Calls,
+    /// The calls that it refuses. Those that it lets pass are recorded where they are run, here or at another server.
+    Refusals,
 }
 
 impl GuardedEngine {
     /// `record`: the origin of the calls, for the trail.
     pub fn new(inner: Arc<dyn Engine>, caller: Arc<Caller>, record: CallRecord) -> Arc<Self> {
-        Arc::new(GuardedEngine { inner, caller, record })
+        Arc::new(GuardedEngine { inner, caller, record, records: RecordedHere::Calls })
+    }
+
+    /// The same before an engine that records the calls itself.
+    pub(crate) fn before_recorded(
+        inner: Arc<dyn Engine>,
+        caller: Arc<Caller>,
+        record: CallRecord,
+    ) -> Arc<Self> {
+        Arc::new(GuardedEngine { inner, caller, record, records: RecordedHere::Refusals })
+    }
+
+    /// The record of a call that passes the gate.
+    fn record_of_call(&self) -> CallRecord {
+        match self.records {
+            RecordedHere::Calls => self.record.clone(),
+            RecordedHere::Refusals => CallRecord::default(),
+        }
     }
 
     pub fn caller(&self) -> &Arc<Caller> {
@@ -123,7 +150,8 @@ impl AroundEngine for GuardedEngine {
             });
             return refused(no);
         }
-        let pending = match self.record.begin(&self.caller, namespace, &request) {
+        let record = self.record_of_call();
+        let pending = match record.begin(&self.caller, namespace, &request) {
             Ok(pending) => pending,
             Err(no) => return refused(no),
         };
@@ -143,16 +171,15 @@ impl AroundEngine for GuardedEngine {
             Request::ListParents(list) if grants.closes_queues() => Some(list.job.clone()),
             _ => None,
         };
-        // Who may read the trail may keep the hash of its last line elsewhere.
+        // A caller that may read the trail may keep the hash of its last line elsewhere.
         let shows_trail = matches!(request, Request::GetStats(_))
-            && self.record.is_kept()
+            && record.is_kept()
             && grants.scopes().has(Scope::Admin);
         let is_plain = grants.sees_all() && pending.is_none() && !shows_trail;
         if is_plain && refused_lease.is_none() && counted.is_none() && job.is_none() {
             return self.inner.call(namespace, request);
         }
-        let (inner, caller, record) =
-            (self.inner.clone(), self.caller.clone(), self.record.clone());
+        let (inner, caller) = (self.inner.clone(), self.caller.clone());
         let namespace = namespace.clone();
         Box::pin(async move {
             let (grants, _counted) = (caller.grants(), counted);

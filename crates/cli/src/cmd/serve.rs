@@ -133,7 +133,7 @@ async fn serve(
     let metrics = Arc::new(Metrics::new(forwarding.clone(), counts.clone(), route_names()));
     let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
-        let for_pages = Arc::new(ForwardingEngine::for_pages(leadership.clone()));
+        let for_pages = ForwardingEngine::for_pages(leadership.clone());
         let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
         let pages =
             Dashboard::new(for_pages, tokens.clone(), moved.clone(), history, trail.clone());

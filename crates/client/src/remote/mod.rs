@@ -78,7 +78,7 @@ pub struct Remote {
 }
 
 struct RemoteInner {
-    servers: CalledServers,
+    servers: Arc<CalledServers>,
     /// Headers of every call, such as the token.
     shown: HeaderMap,
     /// Why the last call could not be sent; `None` after one that was answered.
@@ -123,8 +123,21 @@ impl Remote {
     ) -> Result<Self, RemoteError> {
         shown.insert(USER_AGENT, AGENT);
         let servers = CalledServers::new(callee, shown.contains_key(AUTHORIZATION), trust)?;
+        Ok(Remote::of(Arc::new(servers), shown))
+    }
+
+    fn of(servers: Arc<CalledServers>, shown: HeaderMap) -> Self {
         let inner = Arc::new(RemoteInner { servers, shown, trouble: Mutex::default() });
-        Ok(Remote { joining: Joining::new(HttpSender(inner.clone())), inner })
+        Remote { joining: Joining::new(HttpSender(inner.clone())), inner }
+    }
+
+    /// The same servers by the same connections, with these headers beside its own. Its calls are not joined with
+    /// others.
+    #[must_use]
+    pub fn also_showing(&self, more: HeaderMap) -> Self {
+        let mut shown = self.inner.shown.clone();
+        shown.extend(more);
+        Remote::of(self.inner.servers.clone(), shown)
     }
 
     /// The server of the next call; `None` if it must be looked up first.

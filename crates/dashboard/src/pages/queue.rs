@@ -10,8 +10,8 @@ use tenure_core::requests::{
 use tenure_core::settings::QueueView;
 
 use super::first_found::first_found;
-use super::pictures::{Picture, Pictures};
 use super::last_changes::last_changes;
+use super::pictures::{Picture, Pictures};
 use super::{PageRow, Section, action, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;

@@ -13,7 +13,9 @@ use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Embedded, Location, Options};
 use tenure_engine_api::{Engine, EngineExt};
-use tenure_server::{Config, Deps, Leadership, Tokens, Trail, TrailOptions, TrailPlace};
+use tenure_server::{
+    Config, Deps, ForwardingEngine, Leadership, Tokens, Trail, TrailOptions, TrailPlace,
+};
 use tenure_testkit::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -126,10 +128,12 @@ impl Served {
             most_bytes: 1 << 30,
             server: "127.0.0.1:7171".to_owned(),
         });
-        let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history, trail.clone());
+        let leadership = Leadership::always(engine.clone());
+        let for_pages = ForwardingEngine::for_pages(leadership.clone());
+        let pages = Dashboard::new(for_pages, tokens.clone(), None, history, trail.clone());
         let shared = tokens.clone();
         let deps = Deps {
-            leadership: Leadership::always(engine.clone()),
+            leadership,
             tokens,
             tls: None,
             config: Config::default(),

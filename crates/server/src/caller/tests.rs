@@ -81,12 +81,7 @@ fn caller(scopes: &[Scope], queues: Option<Vec<String>>) -> Arc<Caller> {
     Caller::elsewhere(Grants::read(&given).unwrap())
 }
 
-fn reaches(
-    engine: &Arc<Recording>,
-    caller: Arc<Caller>,
-    namespace: &str,
-    one: &Request,
-) -> bool {
+fn reaches(engine: &Arc<Recording>, caller: Arc<Caller>, namespace: &str, one: &Request) -> bool {
     let guarded = GuardedEngine::new(engine.clone(), caller, CallRecord::default());
     let namespace = Namespace::parse(namespace).unwrap();
     let answer = futures_ready(guarded.call(&namespace, one.clone()));

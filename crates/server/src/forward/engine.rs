@@ -19,17 +19,42 @@ use tenure_engine_api::{
 };
 use tokio::time::{Instant, sleep_until};
 
+use crate::caller::{Caller, GuardedEngine};
 use crate::config::Config;
 use crate::forward::{self, Forwarding, InVain, KeptForwarding, NotYet};
 use crate::leadership::{Leadership, SILENT_BEFORE, ServingLeader};
 use crate::silence::Silence;
+use crate::trail::CallRecord;
 
 /// Answers calls wherever the store is served. A call that no leader answers within [`Config::pass_on_max`] is refused
 /// as unavailable, or its outcome is unknown if an attempt may have been executed. Clones share their connections.
 ///
 /// Calls to other servers need a Tokio runtime. The engine of the leader reads the gauges, and is asked for them.
 #[derive(Clone)]
-pub struct ForwardingEngine(Arc<ForwardingInner>);
+pub struct ForwardingEngine {
+    inner: Arc<ForwardingInner>,
+    /// `None`: the calls are those of this process itself.
+    behalf: Option<Behalf>,
+}
+
+/// The caller on whose behalf this process calls.
+#[derive(Clone)]
+struct Behalf {
+    caller: Arc<Caller>,
+    record: CallRecord,
+}
+
+/// Calls the engine of this process. On behalf of a caller the call is recorded here, since it is run here.
+fn call_here(
+    engine: &Arc<dyn Engine>,
+    behalf: Option<&Behalf>,
+    namespace: &Namespace,
+    request: Request,
+) -> CallFuture {
+    let Some(Behalf { caller, record }) = behalf else { return engine.call(namespace, request) };
+    let guarded = GuardedEngine::new(engine.clone(), caller.clone(), record.clone());
+    guarded.call(namespace, request)
+}
 
 struct ForwardingInner {
     leadership: Leadership,
@@ -60,13 +85,17 @@ impl ForwardingEngine {
 
     fn with(leadership: Leadership, most: Duration, silence: Option<Silence>) -> Self {
         let (forwarding, remote) = Default::default();
-        ForwardingEngine(Arc::new(ForwardingInner {
-            leadership,
-            most,
-            forwarding,
-            silence,
-            remote,
-        }))
+        let inner = ForwardingInner { leadership, most, forwarding, silence, remote };
+        ForwardingEngine { inner: Arc::new(inner), behalf: None }
+    }
+
+    /// The engine as this caller may use it, for pages. The server that runs a call writes its line into its trail, with
+    /// the name and the address of the caller: one change leaves one line, at the leader, whichever server is asked.
+    /// `record`: the origin of the calls.
+    pub fn on_behalf_of(&self, caller: Arc<Caller>, record: CallRecord) -> Arc<GuardedEngine> {
+        let behalf = Behalf { caller: caller.clone(), record: record.clone() };
+        let inner = ForwardingEngine { inner: self.inner.clone(), behalf: Some(behalf) };
+        GuardedEngine::before_recorded(Arc::new(inner), caller, record)
     }
 }
 
@@ -77,6 +106,7 @@ struct OwnCall {
     namespace: Namespace,
     /// With all ids that a retry needs.
     request: Request,
+    behalf: Option<Behalf>,
     /// An attempt may have been executed.
     unknown: bool,
     /// Since when the caller has waited longer than the request says.
@@ -200,7 +230,8 @@ impl ForwardingInner {
             let why = match &serves {
                 ServingLeader::Local { engine, .. } => {
                     let request = call.next();
-                    let asked = engine.call(&call.namespace, request);
+                    let behalf = call.behalf.as_ref();
+                    let asked = call_here(engine, behalf, &call.namespace, request);
                     let answer = tokio::select! {
                         biased;
                         answer = asked => answer,
@@ -246,8 +277,14 @@ impl ForwardingInner {
         serves: &ServingLeader,
         before: Option<Instant>,
     ) -> Result<CallAnswer, NotYet> {
-        let remote =
-            self.remote(owner).map_err(|why| NotYet::Because(forward::why_of(&owner.url, why)))?;
+        let remote = self.remote(owner).and_then(|remote| match &call.behalf {
+            Some(Behalf { caller, record }) => {
+                let headers = forward::on_behalf(caller, record).map_err(|why| why.to_string())?;
+                Ok(remote.also_showing(headers))
+            }
+            None => Ok(remote),
+        });
+        let remote = remote.map_err(|why| NotYet::Because(forward::why_of(&owner.url, why)))?;
         let request = call.next();
         let asked = remote.call(&call.namespace, request);
         let answer = tokio::select! {
@@ -274,48 +311,49 @@ async fn reached(time: Option<Instant>) {
 
 impl Engine for ForwardingEngine {
     fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
-        if self.0.leadership.peer_group().is_none()
-            && let ServingLeader::Local { engine, .. } = self.0.leadership.now()
+        if self.inner.leadership.peer_group().is_none()
+            && let ServingLeader::Local { engine, .. } = self.inner.leadership.now()
         {
-            return engine.call(namespace, request);
+            return call_here(&engine, self.behalf.as_ref(), namespace, request);
         }
         identify(&mut request);
         let mut call = OwnCall {
             namespace: namespace.clone(),
             request,
+            behalf: self.behalf.clone(),
             unknown: false,
             waits_since: Instant::now(),
         };
-        let inner = self.0.clone();
+        let inner = self.inner.clone();
         Box::pin(async move { inner.call(&mut call).await })
     }
 
     /// The same as `/readyz`.
     fn health(&self) -> Health {
-        self.0.leadership.health()
+        self.inner.leadership.health()
     }
 
     fn notice(&self) -> Option<String> {
-        self.0.leadership.news()
+        self.inner.leadership.news()
     }
 
     fn servers(&self) -> Vec<SharedServer> {
-        self.0.leadership.servers()
+        self.inner.leadership.servers()
     }
 
     /// Work of this process on the store.
     fn store_work(&self) -> StoreWork {
-        match self.0.leadership.now() {
+        match self.inner.leadership.now() {
             ServingLeader::Local { engine, .. } => engine.store_work(),
             _ => StoreWork::default(),
         }
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        match self.0.leadership.now() {
+        match self.inner.leadership.now() {
             ServingLeader::Local { engine, .. } => engine.undo(namespace, leases),
             ServingLeader::Remote(owner) => {
-                if let Some(forwarding) = self.0.forwarding() {
+                if let Some(forwarding) = self.inner.forwarding() {
                     forwarding.undoing(&owner, namespace.clone())(leases);
                 }
             }
@@ -326,12 +364,12 @@ impl Engine for ForwardingEngine {
 
     /// Drains the engine of this process. Calls that wait at another server go on waiting.
     fn drain(&self) {
-        self.0.leadership.drain();
+        self.inner.leadership.drain();
     }
 }
 
 impl fmt::Debug for ForwardingEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Anywhere({:?})", self.0.leadership)
+        write!(f, "Anywhere({:?})", self.inner.leadership)
     }
 }

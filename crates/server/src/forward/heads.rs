@@ -26,6 +26,7 @@ use crate::caller::Caller;
 use crate::gate;
 use crate::leadership::PeerGroup;
 use crate::tokens::Tokens;
+use crate::trail::CallRecord;
 
 /// Marks a call from another server: the id of the server that sent it. Such a call shows the secret of the servers in
 /// place of a token.
@@ -42,6 +43,9 @@ pub(crate) const CALLER: HeaderName = HeaderName::from_static("tenure-caller");
 /// The IP address from which a forwarded call came to the first server, for the trail. Believed only beside the secret
 /// of the servers; a release without a trail sends none.
 const PEER: HeaderName = HeaderName::from_static("tenure-peer");
+
+/// The id by which the caller knows its call.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Headers that belong to one connection and not to a message (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [
@@ -70,7 +74,7 @@ const READ_BY_TENURE: [HeaderName; 8] = [
     HeaderName::from_static("last-event-id"),
     HeaderName::from_static("prefer"),
     HeaderName::from_static("traceparent"),
-    HeaderName::from_static("x-request-id"),
+    REQUEST_ID,
 ];
 /// If a head has more headers than this, only [`READ_BY_TENURE`] are forwarded: a server reads at most 100, and a
 /// forwarded call has some of its own.
@@ -213,6 +217,32 @@ pub(crate) struct Added<'c> {
     pub peer: Option<IpAddr>,
 }
 
+/// Adds the caller of a forwarded call, and its address if that is known.
+fn put_caller(
+    headers: &mut HeaderMap,
+    caller: &Caller,
+    peer: Option<IpAddr>,
+) -> Result<(), InvalidHeaderValue> {
+    headers.insert(CALLER, HeaderValue::from_str(caller.name())?);
+    if let Some(peer) = peer {
+        headers.insert(PEER, HeaderValue::from_str(&peer.to_string())?);
+    }
+    Ok(())
+}
+
+/// The headers that say whose call of this process it is, with its id.
+pub(crate) fn on_behalf(
+    caller: &Caller,
+    record: &CallRecord,
+) -> Result<HeaderMap, InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    put_caller(&mut headers, caller, record.peer())?;
+    if let Some(id) = record.request_id() {
+        headers.insert(REQUEST_ID, HeaderValue::from_str(id)?);
+    }
+    Ok(headers)
+}
+
 /// The differences between an attempt and the first one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SentWhen {
@@ -237,10 +267,7 @@ pub(crate) fn request(
         headers = read_by_tenure(&headers);
     }
     headers.insert(gate::NAMESPACE, HeaderValue::from_str(added.namespace.as_str())?);
-    headers.insert(CALLER, HeaderValue::from_str(added.caller.name())?);
-    if let Some(peer) = added.peer {
-        headers.insert(PEER, HeaderValue::from_str(&peer.to_string())?);
-    }
+    put_caller(&mut headers, added.caller, added.peer)?;
     mark.put(&mut headers, to)?;
     if let waited @ 1.. = when.waited.as_millis() {
         headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);

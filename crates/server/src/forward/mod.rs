@@ -32,7 +32,9 @@ use tenure_engine_api::{CallError, Fault, LeaderAddress};
 use tenure_tls::for_http_trusting;
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use self::heads::{Added, ServerMark, caller, hex, is_from_server, peer, waited};
+pub(crate) use self::heads::{
+    Added, ServerMark, caller, hex, is_from_server, on_behalf, peer, waited,
+};
 use self::ids::Prepared;
 pub(crate) use self::sending::ForwardingServer;
 pub(crate) use self::sent_body::RestRefused;

@@ -86,8 +86,13 @@ impl CallRecord {
         self.with(TrailVia::Page, self.peer())
     }
 
+    /// The id by which its caller knows the request.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        self.0.as_ref()?.request_id.as_deref()
+    }
+
     /// The address from which the request came.
-    fn peer(&self) -> Option<IpAddr> {
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.0.as_ref()?.peer
     }
 

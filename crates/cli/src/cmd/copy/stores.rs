@@ -75,10 +75,9 @@ impl NamedStore {
     pub fn folder(&self) -> Option<&Path> {
         match &self.url {
             StoreUrl::File(path) => Some(path),
-            StoreUrl::Redis(_)
-            | StoreUrl::Server(_)
-            | StoreUrl::Servers(_)
-            | StoreUrl::Memory => None,
+            StoreUrl::Redis(_) | StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Memory => {
+                None
+            }
         }
     }
 

@@ -42,7 +42,14 @@ fn a_copy_and_a_restore_leave_lines_in_the_trails_of_their_folders() {
     let (code, _, why) = ends(home, &["copy", "--from", &from, "--to", &to]);
     assert_eq!(code, 0, "{why}");
     assert!(!why.contains("trail"), "{why}");
-    let copied = json!(["copy", "command", "offline", [format!("from:{from}"), format!("to:{to}")], 200, null]);
+    let copied = json!([
+        "copy",
+        "command",
+        "offline",
+        [format!("from:{from}"), format!("to:{to}")],
+        200,
+        null
+    ]);
     let of_source = verified(home, "data");
     // The chain goes on behind the lines of the server.
     assert_eq!(of_source[of_source.len() - 2]["op"], "server_stopped");

@@ -8,6 +8,7 @@ mod prometheus;
 mod searched;
 mod shared;
 mod shared_operating;
+mod shared_trail;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,0 +1,144 @@
+//! The trails of two servers that share a store in Redis: a change has one line, at the server that ran it, with the
+//! caller whom the other server knows.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tenure_server::token_hash;
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use super::shared::LONG;
+use super::{Server, end};
+
+fn token(name: &str) -> String {
+    format!("tnr_{name}_of-more-than-thirty-two-characters")
+}
+
+/// A file with a token for each of these names and scopes.
+fn tokens(path: &Path, all: &[(&str, &[&str])]) {
+    let one = |(name, scopes): &(&str, &[&str])| {
+        let hash: String =
+            token_hash(token(name).as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "[[token]]\nname = \"{name}\"\nsha256 = \"{hash}\"\nscopes = {scopes:?}\nnamespaces = [\"*\"]\n"
+        )
+    };
+    fs::write(path, all.iter().map(one).collect::<String>()).unwrap();
+}
+
+/// An answer: its head and body.
+fn call(server: &Server, head: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(&server.at).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    let ask = format!(
+        "{head} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+        server.at,
+        body.len()
+    );
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap()
+}
+
+/// Calls the API with the token of this name.
+fn api(server: &Server, name: &str, head: &str, body: &str) -> String {
+    let media = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    call(server, head, &format!("Authorization: Bearer {}\r\n{media}", token(name)), body)
+}
+
+/// Sends a form in a session of the token of this name.
+fn form(server: &Server, name: &str, path: &str, fields: &str) -> String {
+    let own = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";
+    let login = call(server, "POST /login", own, &format!("token={}", token(name)));
+    let cookie = login.split("set-cookie: ").nth(1).unwrap_or_else(|| panic!("{login}"));
+    let cookie = cookie.split(';').next().unwrap();
+    call(server, &format!("POST {path}"), &format!("{own}Cookie: {cookie}\r\n"), fields)
+}
+
+/// Waits until one of these servers leads the store and the others know it, and answers its place.
+fn leader(servers: &[Server]) -> usize {
+    let begun = Instant::now();
+    loop {
+        let said: Vec<_> = servers.iter().map(|one| api(one, "ann", "GET /readyz", "")).collect();
+        let leads = said.iter().position(|said| said.contains("the server answers calls"));
+        let follow = said.iter().filter(|said| said.contains("which owns the store")).count();
+        if let (Some(leads), true) = (leads, follow + 1 == servers.len()) {
+            return leads;
+        }
+        assert!(begun.elapsed() < LONG, "nobody leads the store: {said:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The lines about a limit in a trail: caller, way, status, and the new concurrency.
+fn about_site(folder: &Path) -> Vec<(String, String, u64, u64)> {
+    let (code, why) = end(&["trail", "verify", folder.to_str().unwrap()], None);
+    assert_eq!(code, Some(0), "{why}");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| path.extension().is_some());
+    let text: String = files.map(|path| fs::read_to_string(path).unwrap()).collect();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let about = lines.filter(|line| line["targets"][0] == "limit:site");
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let one = |line: Value| {
+        let new = line["changed"]["concurrency"]["new"].as_u64().unwrap_or_default();
+        let status = line["status"].as_u64().unwrap_or_default();
+        (word(&line["caller"]), word(&line["via"]), status, new)
+    };
+    about.map(one).collect()
+}
+
+fn line(caller: &str, via: &str, new: u64) -> (String, String, u64, u64) {
+    (caller.to_owned(), via.to_owned(), 200, new)
+}
+
+#[test]
+fn a_change_has_one_line_whichever_server_is_asked() {
+    let Some(redis) = wanted().then(|| RedisServer::start(Aof::Off, &[])) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("tokens.toml");
+    let all: &[&str] = &["view", "admin", "operate"];
+    tokens(&file, &[("ann", all), ("bob", all), ("eve", &["view"])]);
+    let start = |name: &str| {
+        let trail = home.path().join(name);
+        let (trail, file) = (trail.to_str().unwrap(), file.to_str().unwrap());
+        Server::start_with(&redis.url(), &["--trail", trail, "--tokens", file], None)
+    };
+    let mut servers = vec![start("0"), start("1")];
+    let leads = leader(&servers);
+    let [of_leader, of_other] = [leads, 1 - leads].map(|place| home.path().join(place.to_string()));
+    let other = &servers[1 - leads];
+    let set = |server: &Server, name: &str, n: u64| {
+        let answer = form(server, name, "/limits/site/set", &format!("concurrency={n}"));
+        status(&answer).to_owned()
+    };
+    assert_eq!(set(other, "ann", 3), "303");
+    assert_eq!(set(&servers[leads], "bob", 4), "303");
+    let patch = r#"{"concurrency": 5}"#;
+    assert_eq!(status(&api(other, "bob", "PATCH /v1/limits/site", patch)), "200");
+    assert_eq!(set(other, "eve", 6), "403");
+    let led = [line("ann", "server", 3), line("bob", "page", 4), line("bob", "server", 5)];
+    assert_eq!(about_site(&of_leader), led);
+    assert!(about_site(&of_other).is_empty(), "the leader has the lines");
+    // The page of the leader shows them, with the hash of the last line in its totals.
+    let stats = api(other, "ann", "GET /v1/stats", "");
+    assert!(stats.contains("\"hash\":"), "{stats}");
+
+    let killed = servers.remove(leads);
+    killed.signal(Signal::SIGKILL);
+    killed.ended();
+    assert_eq!(set(&servers[0], "ann", 7), "303");
+    leader(&servers);
+    assert_eq!(about_site(&of_leader), led, "no line is lost, and the chain is whole");
+    assert_eq!(about_site(&of_other), [line("ann", "page", 7)]);
+}
