@@ -133,6 +133,12 @@ impl Tokens {
         shared.valid.borrow().whole.iter().map(|(_, token)| token.clone()).collect()
     }
 
+    /// The callers of the tokens with grants of their own.
+    pub(crate) fn listed(&self) -> Vec<Arc<Caller>> {
+        let Some(shared) = &self.0 else { return Vec::new() };
+        shared.valid.borrow().listed.clone()
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.as_ref().map_or(0, |shared| shared.valid.borrow().callers().count())

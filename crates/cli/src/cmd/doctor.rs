@@ -10,6 +10,7 @@ mod listener;
 mod rules;
 pub mod server;
 mod shared_store;
+mod token_files;
 
 use serde::Serialize;
 use tenure::remote::Callee;

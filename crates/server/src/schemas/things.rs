@@ -275,6 +275,11 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
                 "integer?",
                 "How many calls, streams and waits it may have at once; null if any number.",
             ),
+            (
+                "tokens",
+                "string~",
+                "A hash of the file of tokens of the server: equal where files are. Absent for callers without admin, and without a file.",
+            ),
         ],
     ),
     ("Document", &[]),

@@ -236,7 +236,10 @@ impl Service {
             Does::Ask(spec, read) => {
                 self.answer_call(head, reading, turn, sender, (spec, read), admitted).await
             }
-            Does::Me => Ok(answer::json(200, &Me::of(admitted.caller.grants()))),
+            Does::Me => {
+                let me = Me::at(admitted.caller.grants(), &self.deps.tokens);
+                Ok(answer::json(200, &me))
+            }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
                 let is_refused = self.forwarding.is_refused();

@@ -23,6 +23,7 @@ use tenure_core::sentences::ServerRefusal;
 use tenure_engine_api::{CallError, Fault};
 
 use super::finding::{Examined, Finding, RuleVerdict, Severity, look, ok, wrong};
+use super::token_files::{self, FileHash};
 use super::{folder, listener};
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{DENIED, Failure, NO, UNAVAILABLE};
@@ -100,11 +101,14 @@ pub(super) async fn each_examined(
     namespace: &Namespace,
     looks_at_redis: bool,
 ) -> Result<Examined, Failure> {
-    let (mut servers, mut findings) = (Vec::new(), Vec::new());
+    let (mut servers, mut findings, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for server in servers_of(callee).await? {
         let name = server.to_string();
         let found = match examined(&server, namespace, looks_at_redis).await {
-            Ok(examined) => examined.findings,
+            Ok(examined) => {
+                files.push((server.clone(), file_hash(&server).await?));
+                examined.findings
+            }
             Err(Failure { code: UNAVAILABLE, sentence: Some(why), .. }) => {
                 let fix = "start it, or leave its address out";
                 vec![Finding::of("reached", wrong(why, fix))]
@@ -115,7 +119,19 @@ pub(super) async fn each_examined(
         findings.extend(found.into_iter().map(named));
         servers.push(name);
     }
+    findings.extend(token_files::compared(&files).map(|verdict| Finding::of("tokens", verdict)));
     Ok(Examined { what: "store", store, servers, findings })
+}
+
+/// The hash that a server shows of its file of tokens.
+async fn file_hash(server: &ServerUrl) -> Result<FileHash, Failure> {
+    #[derive(Deserialize)]
+    struct MeAnswer {
+        tokens: Option<String>,
+    }
+    let answer = ask(server, "/v1/me", token()?.as_ref()).await?;
+    let me = serde_json::from_slice::<MeAnswer>(&answer.body).ok();
+    Ok(me.and_then(|me| me.tokens).map_or(FileHash::Unsaid, FileHash::Is))
 }
 
 async fn servers_of(callee: &Callee) -> Result<Vec<ServerUrl>, Failure> {
