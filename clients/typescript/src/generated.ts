@@ -794,6 +794,11 @@ export interface Me {
   queues: string[] | null;
   /** The scopes of the token; read contains view. */
   scopes: Scope[];
+  /**
+   * A hash of the file of tokens of the server: equal where files are. Absent for callers without
+   * admin, and without a file.
+   */
+  tokens?: string;
 }
 
 export interface NamedFlow {
@@ -2017,6 +2022,11 @@ export interface Stats {
   schedules: ScheduleStats;
   /** Where state lives, and how much of it. */
   store: StoreStats;
+  /**
+   * The last line of the trail of the server that answered; absent for callers without admin, and
+   * without a trail.
+   */
+  trail?: TrailEnd;
 }
 
 export interface StoreStats {
@@ -2068,6 +2078,15 @@ export interface Trail {
   partial?: boolean;
 }
 
+export interface TrailEnd {
+  /** SHA-256 of that line, in hex: an anchor for tenure trail verify. */
+  hash: string;
+  /** The number of its last line. */
+  seq: number;
+  /** The address of the server that writes the trail. */
+  server: string;
+}
+
 export interface TrailLine {
   /** When the line was written. */
   at: string;
@@ -2095,7 +2114,7 @@ export interface TrailLine {
   request_id?: string;
   /** The number of the line, from 0. */
   seq: number;
-  /** The address of the server that wrote it. */
+  /** The address of the server that wrote it, or offline. */
   server: string;
   /** 200 if it was done, otherwise the HTTP status of the refusal; absent if the caller left. */
   status?: number;
@@ -2103,8 +2122,11 @@ export interface TrailLine {
   targets?: string[];
   /** The number of all targets, if there are more than 10. */
   targets_count?: number;
-  /** How the call came: api, page, or server if another one forwarded it. */
-  via?: "api" | "page" | "server";
+  /**
+   * How the call came: api, page, server if another one forwarded it, or command for one without a
+   * server.
+   */
+  via?: "api" | "page" | "server" | "command";
 }
 
 export interface Unique {
