@@ -121,11 +121,12 @@ export interface SyncOptions extends Abortable {
 
 /** Schedules: each moment of one makes a job. */
 export class Schedules {
-  #transport: Transport;
+  /** @internal */
+  readonly transport: Transport;
 
   /** @internal */
   constructor(transport: Transport) {
-    this.#transport = transport;
+    this.transport = transport;
   }
 
   #path(id: string, below = ""): string {
@@ -136,18 +137,18 @@ export class Schedules {
   async set(id: string, settings: ScheduleSettings, options?: Abortable): Promise<Schedule> {
     const body = JSON.stringify(await this.#sealed(readOptions(settings, SETTINGS, "schedules.set")));
     const signal = signalOf(options, "schedules.set");
-    return await this.#transport.json({ method: "PUT", path: this.#path(id), body, ...signal });
+    return await this.transport.json({ method: "PUT", path: this.#path(id), body, ...signal });
   }
 
   /** Changes what is given. @throws `NotFound` */
   async change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
     const body = JSON.stringify(await this.#sealed(readOptions(changes, SETTINGS, "schedules.change")));
     const signal = signalOf(options, "schedules.change");
-    return await this.#transport.json({ method: "PATCH", path: this.#path(id), body, ...signal });
+    return await this.transport.json({ method: "PATCH", path: this.#path(id), body, ...signal });
   }
 
   async #sealed(item: { job?: ScheduledJob }): Promise<object> {
-    const { codec } = this.#transport;
+    const { codec } = this.transport;
     if (!codec || item.job?.payload === undefined) return item;
     const payload = JSON.parse(await seal(codec, encode(item.job.payload, "payload"), "payload", item.job));
     return { ...item, job: { ...item.job, payload } };
@@ -155,25 +156,25 @@ export class Schedules {
 
   /** Shows one, with its next five moments. @throws `NotFound` */
   get(id: string, options?: Abortable): Promise<Schedule> {
-    return this.#transport.json({ method: "GET", path: this.#path(id), ...signalOf(options, "schedules.get") });
+    return this.transport.json({ method: "GET", path: this.#path(id), ...signalOf(options, "schedules.get") });
   }
 
   /** All schedules, or those of one owner, by id. */
   list(options?: { owner?: string; full?: boolean } & Abortable): AsyncIterable<Schedule> {
     const known = shape({ owner: as.text, full: as.flag, signal: as.signal });
     const { signal, ...query } = readOptions(options, known, "schedules.list") as { signal?: AbortSignal };
-    return listOf(this.#transport, "schedules", query, signal);
+    return listOf(this.transport, "schedules", query, signal);
   }
 
   /** Deletes one. Its jobs stay. @throws `NotFound` */
   async delete(id: string, options?: Abortable): Promise<void> {
-    await this.#transport.send({ method: "DELETE", path: this.#path(id), ...signalOf(options, "schedules.delete") });
+    await this.transport.send({ method: "DELETE", path: this.#path(id), ...signalOf(options, "schedules.delete") });
   }
 
   /** Fires no moment for a time, until a moment, or until `resume`. */
   pause(id: string, until?: Until, options?: Abortable): Promise<Schedule> {
     const body = until && JSON.stringify(readOptions(until, UNTIL, "pause"));
-    return this.#transport.json({
+    return this.transport.json({
       method: "POST",
       path: this.#path(id, "/pause"),
       body,
@@ -183,20 +184,20 @@ export class Schedules {
 
   /** Ends a pause. */
   resume(id: string, options?: Abortable): Promise<Schedule> {
-    return this.#transport.json({ method: "POST", path: this.#path(id, "/resume"), ...signalOf(options, "resume") });
+    return this.transport.json({ method: "POST", path: this.#path(id, "/resume"), ...signalOf(options, "resume") });
   }
 
   /** Makes its job now, beside its moments. */
   async runNow(id: string, options?: Abortable): Promise<Job> {
     const body = JSON.stringify({ id: newId("job") });
     const signal = signalOf(options, "runNow");
-    const made = await this.#transport.json<{ id: string; duplicate: boolean }>({
+    const made = await this.transport.json<{ id: string; duplicate: boolean }>({
       method: "POST",
       path: this.#path(id, "/run-now"),
       body,
       ...signal,
     });
-    return new Job(this.#transport, made.id, { duplicate: false, replaced: false });
+    return new Job(this.transport, made.id, { duplicate: false, replaced: false });
   }
 
   /**
@@ -215,7 +216,7 @@ export class Schedules {
     });
     const body = JSON.stringify(readOptions(timing, known, "preview"));
     const path = "schedules/preview";
-    const found = await this.#transport.json<{ next: string[] }>({
+    const found = await this.transport.json<{ next: string[] }>({
       method: "POST",
       path,
       body,
@@ -243,6 +244,6 @@ export class Schedules {
   /** Sends a set whose items are read already. @internal */
   async putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
     const body = JSON.stringify(await Promise.all(items.map((item) => this.#sealed(item))));
-    return await this.#transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
+    return await this.transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
   }
 }

@@ -16,10 +16,11 @@ import {
 } from "./job-fields.js";
 import { encode } from "./json.js";
 import type { Need } from "./needs.js";
-import { as, readOptions, type Shape, shape } from "./options.js";
+import { as, readOptions, type Shape, shape, wrong } from "./options.js";
 import { type PushedMany, type Pusher, type PushManyOptions, pushMany } from "./pushing.js";
 import type { StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
+import type { Transport } from "./transport.js";
 import { schemaOption, validate } from "./validation.js";
 
 /** How jobs of a batch task are collected. */
@@ -118,6 +119,11 @@ export class Task<In, R> implements Pushable<In> {
     }
     // Found out now, and not at the first push.
     readOptions(this.#ownOptions(undefined, true), JOB, `task "${name}"`);
+  }
+
+  /** Whether a client that makes its calls by this transport made it. @internal */
+  isOf(transport: Transport): boolean {
+    return this.#pusher.transport === transport;
   }
 
   /** Needs and key, as they are for a payload; `fixed` leaves out those that are functions. */
@@ -219,4 +225,14 @@ export class Task<In, R> implements Pushable<In> {
   get checksResult(): boolean {
     return this.#result !== undefined;
   }
+}
+
+/**
+ * Refuses what is no task of a client. A task pushes to the client that made it: run by a worker of another one, as
+ * in a test with a client of its own, it would push to the wrong server.
+ */
+export function checkTask(task: unknown, transport: Transport, name: string): void {
+  if (!(task instanceof Task)) wrong(name, `must be what client.task() makes, not ${shown(task)}`);
+  if (task.isOf(transport)) return;
+  wrong(name, `must be of this client, and task "${task.name}" is of another one`, "make it by task() of this client");
 }

@@ -3,7 +3,7 @@ import { TenureError, WrongOption } from "./errors.js";
 import type { Logger } from "./log.js";
 import { as, readOptions, type Shape, shape } from "./options.js";
 import { type Schedules, TIMING, type Timing } from "./schedules.js";
-import type { Task } from "./task.js";
+import { checkTask, type Task } from "./task.js";
 
 const PAUSE_MS = 2000;
 
@@ -32,6 +32,7 @@ export class Timetable {
   }
 
   add(task: Task<never, unknown>, when: string | object, entry: ScheduleEntry<never> | undefined): void {
+    checkTask(task, this.#schedules.transport, "the task of schedule");
     const call = `schedule of task "${task.name}"`;
     if (this.#owner === undefined) {
       throw new WrongOption(

@@ -4,11 +4,14 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type ClientOptions, RetryIn, Snooze, Tenure, type WorkerOptions, type WrongOption } from "tenure";
+import { runUntilIdle } from "tenure/testing";
 import { folder } from "./servers.js";
 
 // Nothing is called: each of these is refused before.
 const t = new Tenure({ url: "http://127.0.0.1:9", retryFor: 0, logger: false });
 const task = t.task("mail", {}, (_: { to: string }) => null);
+const other = new Tenure({ url: "http://127.0.0.1:9", owner: "o", retryFor: 0, logger: false });
+const others = other.task("their", {}, () => null);
 // biome-ignore lint/suspicious/noExplicitAny: wrong options are the subject.
 type Any = any;
 
@@ -156,11 +159,26 @@ const cases: [what: string, call: () => unknown, message: string][] = [
     () => t.task("x", { batch: {} as Any }, () => [] as Any),
     'batch of task "x" has no "max" [wrong_option]',
   ],
-  ["a worker without tasks", () => t.work([]), "work takes an array with at least one task [wrong_option]"],
+  ["a worker without tasks", () => t.work([]), "tasks of work must be an array with at least one task [wrong_option]"],
   [
     "a worker of what is no task",
     () => t.work([{ name: "x" } as Any]),
-    "work takes tasks, which client.task() makes, not an object [wrong_option]",
+    "tasks of work must be what client.task() makes, not an object [wrong_option]",
+  ],
+  [
+    "a worker of another client's task",
+    () => other.work([task]),
+    'tasks of work must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
+  ],
+  [
+    "a test of another client's task",
+    () => runUntilIdle(other, [task]),
+    'tasks of runUntilIdle must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
+  ],
+  [
+    "a schedule of another client's task",
+    () => other.schedule(task as Any, "@daily"),
+    'the task of schedule must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
   ],
   [
     "two tasks of one name",
@@ -189,8 +207,8 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   ],
   [
     "a schedule without a timing",
-    () => new Tenure({ owner: "o" }).schedule(task as Any, {}),
-    'the schedule of task "mail" needs a cron expression such as "0 9 * * *", or { every: "15m" } [wrong_option]',
+    () => other.schedule(others as Any, {}),
+    'the schedule of task "their" needs a cron expression such as "0 9 * * *", or { every: "15m" } [wrong_option]',
   ],
   [
     "a snooze of nothing",

@@ -54,7 +54,7 @@ export async function runUntilIdle(
 ): Promise<Ran[]> {
   const { advance = false, throws = true, limit = 1000 } = readOptions(options, SHAPE, "runUntilIdle") as IdleOptions;
   const { transport, settings } = client.parts;
-  const handlers = new Handlers(tasks);
+  const handlers = new Handlers(tasks, transport, "runUntilIdle");
   const clock = new TestClock(transport);
   const worker = workerFields(workerId());
   const runs: Ran[] = [];

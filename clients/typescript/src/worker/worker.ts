@@ -7,9 +7,8 @@ import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { type Instrumentation, instrumentRun } from "../instrumentation.js";
 import { TTL_MS, ttlOption } from "../leasing.js";
 import { type Logger, SILENT, TO_STDERR, unfailing } from "../log.js";
-import { as, readOptions, shape } from "../options.js";
-import { Task } from "../task.js";
-import { shown } from "../text.js";
+import { as, readOptions, shape, wrong } from "../options.js";
+import { checkTask } from "../task.js";
 import type { Transport } from "../transport.js";
 import { Batches, type Finish, type Start } from "./batches.js";
 import { Exchange } from "./exchange.js";
@@ -71,12 +70,11 @@ export class Handlers {
   #byKind = new Map<string, AnyTask>();
   #only = new Map<string, AnyTask | undefined>();
 
-  constructor(tasks: readonly AnyTask[]) {
-    if (!Array.isArray(tasks) || tasks.length === 0)
-      throw new WrongOption("wrong_option", "work takes an array with at least one task");
+  /** `call` is the call that was given the tasks. */
+  constructor(tasks: readonly AnyTask[], transport: Transport, call: string) {
+    if (!Array.isArray(tasks) || tasks.length === 0) wrong(`tasks of ${call}`, "must be an array with at least one task");
     for (const task of tasks) {
-      if (!(task instanceof Task))
-        throw new WrongOption("wrong_option", `work takes tasks, which client.task() makes, not ${shown(task)}`);
+      checkTask(task, transport, `tasks of ${call}`);
       const key = `${task.queue}\0${task.name}`;
       if (this.#byKind.has(key))
         throw new WrongOption("wrong_option", `two tasks have the name "${task.name}" in queue "${task.queue}"`);
@@ -140,7 +138,7 @@ export class Worker implements AsyncDisposable {
     },
     ready: (signal: AbortSignal) => Promise<void>,
   ) {
-    this.#handlers = new Handlers(tasks);
+    this.#handlers = new Handlers(tasks, parts.transport, "work");
     const queues = options.queues ?? this.#handlers.queues;
     for (const queue of queues) {
       if (!this.#handlers.queues.includes(queue))
