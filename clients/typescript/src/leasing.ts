@@ -159,9 +159,9 @@ export async function acquire(
   const read = readOptions(options, SHAPE, call) as { ttl?: number; wait?: number; signal?: AbortSignal };
   const asked = needsJson(needs, `needs of ${call}`);
   const ttl = read.ttl ?? TTL_MS;
+  await heartbeats.start();
   const until = read.wait === undefined ? Number.POSITIVE_INFINITY : now() + read.wait;
   for (;;) {
-    heartbeats.start();
     const { record, sent } = await wait(transport, worker, asked, ttl, until, read.wait, read.signal);
     const stop = new AbortController();
     const name = describeNeeds(asked);
@@ -182,6 +182,7 @@ export async function acquire(
     // One that was read too late is lost, and its place in line with it.
     if (held) return new Lease(transport, record, held, stop);
     await settleReleased(transport, record.lease);
+    await heartbeats.start();
   }
 }
 

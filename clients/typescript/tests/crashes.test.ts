@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { appendFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Job } from "tenure";
-import { Program, Server } from "./servers.js";
+import { folder, Program, Server } from "./servers.js";
 import { until, within } from "./waiting.js";
 
 const server = await Server.start();
@@ -23,6 +24,23 @@ async function terminate(worker: Program): Promise<void> {
     () => worker.log,
   );
 }
+
+test("no handler begins before the heartbeat thread can extend its lease", async () => {
+  const t = server.client();
+  const job = await t.push("blocks", 4000, { kind: "blocks" });
+  // A loaded machine may take as long to start a thread as the lease lives.
+  const slow = join(folder, "slow-thread.mjs");
+  writeFileSync(
+    slow,
+    `import { isMainThread } from "node:worker_threads";
+     if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1800);`,
+  );
+  const worker = new Program("worker", envOf(t, { NODE_OPTIONS: `--import=${slow}` }));
+  assert.equal(await within(job.result(), 20_000), worker.process.pid);
+  assert.equal(worker.notes("begin").length, 1, worker.log);
+  worker.process.kill("SIGTERM");
+  assert.equal(await worker.ended(), 0);
+});
 
 test("the job of a worker that is killed is given to another", async () => {
   const t = server.client();

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
@@ -31,15 +31,25 @@ export function endLater(child: ChildProcess): void {
   child.once("exit", () => started.delete(child));
 }
 
-/** A port that is free now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+// The system gives ports from 32,768 on to connections, so one of those may be taken while its server is away.
+const FIRST_PORT = 12_000;
+const PORTS = 20_000;
+/** Files are tested at the same time, so each process begins elsewhere. */
+let nextPort = process.pid * 61;
+
+/** A port that is free now, and stays so while its server starts again. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = FIRST_PORT + (nextPort++ % PORTS);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
     const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
   });
 }
 
@@ -75,6 +85,7 @@ export class Server {
   async start(): Promise<void> {
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TENURE_")));
     const log = openSync(this.log, "a");
+    const before = readFileSync(this.log, "utf8").length;
     const child = spawn(binary(), ["serve", "--listen", `127.0.0.1:${this.port}`, ...this.#args], {
       env: { ...env, ...this.#env },
       stdio: ["ignore", log, log],
@@ -82,8 +93,9 @@ export class Server {
     endLater(child);
     this.#process = child;
     await until(async () => {
-      if (child.exitCode !== null) throw new Error(readFileSync(this.log, "utf8"));
-      return await listens(this.port);
+      const lines = readFileSync(this.log, "utf8");
+      if (child.exitCode !== null) throw new Error(lines);
+      return lines.includes("listening on http", before);
     }, 20_000);
   }
 
@@ -113,17 +125,6 @@ export class Server {
     after(() => client.close());
     return client;
   }
-}
-
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    socket.once("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
 }
 
 /** A worker in a process of its own, and what its handlers noted. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Worker } from "tenure";
+import { Snooze, type Worker } from "tenure";
 import { encode } from "../dist/json.js";
 import { Settles } from "../dist/worker/settles.js";
 import { failure, RELEASED } from "../dist/worker/written.js";
@@ -24,6 +24,21 @@ test("a push of a run that finds its key held fails that job, and holds up no ot
   go.open();
   assert.deepEqual(await within(Promise.all([jobs[0]?.result(), jobs[2]?.result()]), 5000), [0, 2]);
   await assert.rejects(within(jobs[1]?.result() as Promise<unknown>, 5000), /its outcome was refused/);
+});
+
+test("a snooze whose moment is over when it is settled runs again at once", async () => {
+  const t = server.client();
+  const task = t.task("t", { retry: 1 }, async (_: null, ctx) => {
+    if (ctx.job.progress !== null) return "done";
+    ctx.progress("snoozed");
+    throw new Snooze({ until: new Date(Date.now() - 1000) });
+  });
+  const never = t.task("never", { retry: 1 }, () => {
+    throw new Snooze({ until: "2300-01-01T00:00:00Z" });
+  });
+  await using _worker = t.work([task, never], { signals: false });
+  assert.equal(await within((await task.push(null)).result()), "done");
+  await assert.rejects(within((await never.push(null)).result()), /its outcome was refused/);
 });
 
 test("a push of a run that finds its queue full is settled later, and holds up no other", async () => {

@@ -98,6 +98,8 @@ export class Heartbeats {
   #free = Array.from({ length: SLOTS }, (_, n) => SLOTS - 1 - n);
   #held = new Map<number, HeldLease>();
   #thread: Worker | undefined;
+  /** Fulfilled when the thread has looked for the first time; undefined from then on. */
+  #starting: Promise<void> | undefined;
   #closed = false;
 
   constructor(settings: Settings, transport: Transport, logger: Logger) {
@@ -107,14 +109,15 @@ export class Heartbeats {
   }
 
   /**
-   * Starts the thread, which takes some milliseconds, before there is a lease to extend.
+   * Starts the thread. What is asked for before the returned promise is fulfilled may be lost: a handler may block from
+   * its first line, and on a loaded machine a thread takes seconds to start. Undefined if it runs already.
    *
    * @throws `WrongOption` if the client is closed: nobody would extend a lease.
    */
-  start(): void {
+  start(): Promise<void> | undefined {
     const { fault } = this;
     if (fault) throw fault;
-    this.#run();
+    return this.#run();
   }
 
   /** Why nothing can be held any more: the client is closed. Otherwise undefined. */
@@ -123,8 +126,8 @@ export class Heartbeats {
     return new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
   }
 
-  #run(): void {
-    if (this.#thread) return;
+  #run(): Promise<void> | undefined {
+    if (this.#thread) return this.#starting;
     this.#records ??= Records.of(SLOTS);
     const token = this.#settings.token.get();
     const { addresses, store, namespace, ca, cert, key, secret, fetch, token: source } = this.#settings;
@@ -140,12 +143,22 @@ export class Heartbeats {
     // Loaders and inspectors of the program are not for this thread.
     const thread = new Worker(new URL("./thread.js", import.meta.url), { workerData: start, execArgv: [] });
     this.#thread = thread;
-    thread.on("message", (message: FromThread) => this.#take(message));
+    let started = () => {};
+    this.#starting = new Promise((resolve) => {
+      started = () => {
+        // Only now: the program waits for it. Later it does not keep the program from ending.
+        thread.unref();
+        if (this.#thread === thread) this.#starting = undefined;
+        resolve();
+      };
+    });
+    thread.on("message", (message: FromThread) => ("started" in message ? started() : this.#take(message)));
     let fault = "it ended";
     thread.on("error", (error) => {
       fault = error.message;
     });
     thread.on("exit", () => {
+      started();
       if (this.#thread !== thread) return;
       this.#logger.error(
         `the heartbeat thread failed, and another one is started: ${fault}; a bundler must leave this package as it is`,
@@ -158,9 +171,8 @@ export class Heartbeats {
         this.#run();
       }, RESTART_MS).unref();
     });
-    // After the listeners: a listener that is added later keeps the program from ending.
-    thread.unref();
     if (typeof token === "object") void this.#sendToken(token);
+    return this.#starting;
   }
 
   /** Tells of the losses of which the old thread may have told nobody. */
@@ -176,7 +188,8 @@ export class Heartbeats {
    * beyond the most that a process may hold, and for all once the client is closed.
    */
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
-    if (!this.#closed) this.#run();
+    const starting = this.#closed ? undefined : this.#run();
+    if (starting) await starting;
     const moment = now();
     const late = leases.filter((each) => moment - each.sent > EXTEND_AT * each.ttl);
     // A grant that is read late is extended, and the answer read, before its work starts.
@@ -265,7 +278,7 @@ export class Heartbeats {
     this.#thread?.postMessage(message);
   }
 
-  #take(message: FromThread): void {
+  #take(message: Exclude<FromThread, { started: true }>): void {
     if ("stop" in message || "reported" in message) {
       const held = this.#held.get(message.slot);
       if ("stop" in message) this.#post({ heard: message.slot, generation: message.generation });

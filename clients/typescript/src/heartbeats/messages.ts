@@ -29,6 +29,7 @@ export type ToThread =
 
 /** From the heartbeat thread to the main thread. */
 export type FromThread =
+  | { readonly started: true }
   | { readonly stop: StopReason; readonly slot: number; readonly generation: number }
   | { readonly reported: string; readonly slot: number; readonly generation: number }
   | { readonly wantsToken: true }

@@ -78,7 +78,6 @@ const untold = new Map<string, NodeJS.Timeout>();
 let timer: NodeJS.Timeout | undefined;
 let timerAt = NEVER;
 
-schedule();
 port.on("message", (message: ToThread) => {
   if ("look" in message) {
     schedule();
@@ -106,6 +105,8 @@ port.on("message", (message: ToThread) => {
     }
   }
 });
+schedule();
+tell({ started: true });
 
 function schedule(): void {
   const moment = now();

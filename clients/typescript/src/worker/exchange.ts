@@ -188,7 +188,11 @@ export class Exchange {
       while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
       if (this.#draining) break;
       // With a closed client nothing that is granted could be held.
-      heartbeats.start();
+      const starting = heartbeats.start();
+      if (starting) {
+        await starting;
+        continue;
+      }
       const settles = this.#settles.take(now());
       const { concurrency, ttl, worker } = this.#options;
       // A call that may wait comes back when it is too late to lease ahead.

@@ -12,6 +12,9 @@ const BATCH_BYTES = 4 * 1024 * 1024;
 const AROUND_BYTES = 256;
 /** A run whose pushes found their queue full is settled again after this. */
 const FULL_MS = 1000;
+/** The moment of a snooze, in what is written of it. */
+const UNTIL = /^,"until":"([^"]+)"/;
+const DAY_MS = 86_400_000;
 /** The call itself is refused, so the same call again would be. */
 const WRONG = new Set([400, 413, 422]);
 
@@ -151,6 +154,12 @@ export class Settles {
     if (answer.status === 429) {
       wrong.alone = true;
       wrong.again = now + FULL_MS;
+      return true;
+    }
+    const until = UNTIL.exec(wrong.written.rest)?.[1];
+    if (until && problem.code === "out_of_bounds" && Date.parse(until) - Date.now() < DAY_MS) {
+      // Its moment came before the settle did, as after an outage. Too far ahead has the same code.
+      wrong.written = { ...wrong.written, rest: wrong.written.rest.replace(UNTIL, ',"for":"100ms"') };
       return true;
     }
     this.#logger.error(`job ${wrong.job}: its outcome is refused: ${problem.detail}`);

@@ -168,7 +168,7 @@ export class Worker implements AsyncDisposable {
     for (const task of tasks) {
       if (task.batch) this.#batches.set(task, new Batches(task, this.#concurrency, start, finish));
     }
-    parts.heartbeats.start();
+    void parts.heartbeats.start();
     this.done = this.#live(queues, ready);
     // A program may not wait for it.
     this.done.catch((error) =>
