@@ -128,7 +128,15 @@ export class NotGranted extends TenureError {}
 /** The job has not ended within the wait. */
 export class NotFinished extends TenureError {}
 /** The job whose result was asked for failed; `job` is its id. */
-export class JobFailed extends TenureError {}
+export class JobFailed extends TenureError {
+  /** The error of its last run as it is stored: name, message, then the innermost frames and the causes. */
+  readonly error: string | undefined;
+
+  constructor(code: ErrorCode, detail: string, fields: ErrorFields & { error?: string } = {}) {
+    super(code, detail, fields);
+    this.error = fields.error;
+  }
+}
 /** The job whose result was asked for was cancelled; `job` is its id. */
 export class JobCancelled extends TenureError {}
 

@@ -1,4 +1,5 @@
-import { bounded, ERROR_BYTES, wellFormed } from "./text.js";
+import { types } from "node:util";
+import { ERROR_BYTES, middleCut, wellFormed } from "./text.js";
 
 /** Frames of a stack that are kept. */
 const FRAMES = 10;
@@ -6,9 +7,17 @@ const FRAMES = 10;
 const CAUSES = 3;
 const OWN = new URL("./", import.meta.url).href;
 
+/** Where frames begin in an error that is stored with its job, by a worker in TypeScript or in Python. */
+const FRAMES_AT = /\n(?: {4}at | {2}\S[^\n]*:\d+ in )/;
+
+/** Whether a value is an error, also one of another realm: jest runs tests in their own, and Node's errors are not of it. */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || types.isNativeError(value);
+}
+
 /** The name and the message of a thrown value. */
 export function describe(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return `a thrown value that is no Error: ${plain(thrown)}`;
+  if (!isError(thrown)) return `a thrown value that is no Error: ${plain(thrown)}`;
   try {
     const name = String(thrown.name) || "Error";
     const message = String(thrown.message);
@@ -35,10 +44,12 @@ function plain(value: unknown): string {
 export function traced(thrown: unknown): string {
   const lines = [describe(thrown)];
   let error: unknown = thrown;
-  for (let depth = 0; depth < CAUSES && error instanceof Error; depth++) {
+  for (let depth = 0; depth < CAUSES && isError(error); depth++) {
     if (depth > 0) lines.push(`caused by ${describe(error)}`);
     lines.push(...framesOf(error));
-    error = (error as { cause?: unknown }).cause;
+    const { cause, errors } = error as { cause?: unknown; errors?: unknown };
+    // An AggregateError says nothing itself.
+    error = cause ?? (Array.isArray(errors) ? errors[0] : undefined);
   }
   return lines.join("\n");
 }
@@ -58,10 +69,27 @@ function framesOf(error: Error): string[] {
     .map((line) => `    ${line.trim()}`);
 }
 
+/** The part of a stored error that says what happened, without the frames that say where. */
+export function whatHappened(error: string): string {
+  return error.split(FRAMES_AT, 1)[0] as string;
+}
+
 /**
- * Cuts the error of a run to what the server keeps: the beginning says what went wrong. Half a surrogate pair, as a
- * text has that was cut by `slice`, is no JSON, and the server would refuse the whole call.
+ * Cuts the error of a run to what the server keeps: the beginning and the end of what happened, and as many frames as
+ * there is room for. Half a surrogate pair, as a text has that was cut by `slice`, is no JSON, and the server would
+ * refuse the whole call.
  */
 export function boundedError(text: string): string {
-  return bounded(wellFormed(text), ERROR_BYTES);
+  const whole = wellFormed(text);
+  if (whole.length * 3 <= ERROR_BYTES || Buffer.byteLength(whole) <= ERROR_BYTES) return whole;
+  const what = whatHappened(whole);
+  const frames = whole.slice(what.length).split("\n").slice(1);
+  let kept = middleCut(what, frames.length > 0 ? ERROR_BYTES >> 1 : ERROR_BYTES);
+  let room = ERROR_BYTES - Buffer.byteLength(kept);
+  for (const line of frames) {
+    room -= Buffer.byteLength(line) + 1;
+    if (room < 0) break;
+    kept += `\n${line}`;
+  }
+  return kept;
 }

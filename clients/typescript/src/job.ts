@@ -2,6 +2,7 @@ import { now } from "./clock.js";
 import { open, openParent, seal, shown, shownJob } from "./codec.js";
 import { type Duration, durationText, type Moment, milliseconds } from "./durations.js";
 import { Conflict, JobCancelled, JobFailed, NotFinished } from "./errors.js";
+import { whatHappened } from "./failures.js";
 import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
 import { labelsJson } from "./job-fields.js";
 import { encode } from "./json.js";
@@ -116,9 +117,8 @@ export class Job<R = unknown> implements Pushed {
         return this.#read ? await this.#read(result) : (result as R);
       }
       if (found.state === "failed") {
-        throw new JobFailed("job_failed", `job ${this.id} failed: ${found.error ?? "no error is known"}`, {
-          job: found.id,
-        });
+        const error = found.error ?? "no error is known";
+        throw new JobFailed("job_failed", `job ${this.id} failed: ${whatHappened(error)}`, { job: found.id, error });
       }
       if (found.state === "cancelled") {
         const why = found.error ? `: ${found.error}` : "";

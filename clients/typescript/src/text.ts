@@ -26,10 +26,15 @@ export function oneLine(text: string): string {
   );
 }
 
-/** Text of at most so many bytes of UTF-8; what is cut is cut at the end. */
-export function bounded(text: string, most: number): string {
-  if (text.length * 3 <= most || Buffer.byteLength(text) <= most) return text;
-  const cut = Buffer.from(text).subarray(0, most - 3);
-  // Half a character at the end becomes a mark that is left out.
-  return `${cut.toString("utf8").replace(/\ufffd+$/, "")}…`;
+const CUT = " … ";
+
+/** Text of at most so many bytes of UTF-8: its beginning and its end. */
+export function middleCut(text: string, most: number): string {
+  if (text.length * 3 <= most) return text;
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return text;
+  const each = (most - Buffer.byteLength(CUT)) >> 1;
+  const part = (from: number, to?: number) => bytes.subarray(from, to).toString("utf8");
+  // A character that is cut through becomes marks, which are left out.
+  return part(0, each).replace(/\ufffd+$/, "") + CUT + part(-each).replace(/^\ufffd+/, "");
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { type } from "arktype";
 import {
   Final,
+  JobFailed,
   Released,
   RetryIn,
   SchemaMismatch,
@@ -146,20 +148,36 @@ test("errors decide how a run ends", async () => {
   assert.ok(!error.includes("/dist/") && !error.includes("node:"), error);
 });
 
-test("an error is bounded, and begins with what it is", async () => {
+test("an error is bounded: its message is cut in the middle, and frames stay", async () => {
   const t = server.client();
-  const task = t.task("t", { retry: 1 }, () => {
-    throw new Error("é".repeat(20_000));
+  const errors: Record<string, () => unknown> = {
+    long: () => new Error(`begins ${"é".repeat(20_000)} ends`),
+    thrown: () => ({ code: 7 }),
+    // An error of another realm, as of Node itself in a test of jest, is no instance of this one's `Error`.
+    foreign: () => runInNewContext("new RangeError('of another realm')"),
+    several: () => new AggregateError([new RangeError("the first"), new Error("the second")], "none was right"),
+  };
+  const task = t.task("t", { retry: 1 }, (how: string) => {
+    throw errors[how]?.();
   });
-  const thrown = t.task("thrown", { retry: 1 }, () => {
-    throw { code: 7 };
-  });
-  const jobs = [await task.push(null), await thrown.push(null)];
-  await using _worker = work(t, [task, thrown]);
-  for (const job of jobs) await assert.rejects(within(job.result()));
-  const error = (await jobs[0]?.get())?.error ?? "";
-  assert.ok(error.startsWith("Error: ééé") && Buffer.byteLength(error) <= 8192 && error.endsWith("é…"));
-  assert.equal((await jobs[1]?.get())?.error, 'a thrown value that is no Error: {"code":7}');
+  await using _worker = work(t, [task]);
+  const stored: Record<string, string> = {};
+  for (const how of Object.keys(errors)) {
+    const job = await task.push(how);
+    await assert.rejects(within(job.result()), (failed: JobFailed) => {
+      stored[how] = failed.error as string;
+      // What happened stands in the message, and where in `error`.
+      assert.equal(failed.detail, `job ${job.id} failed: ${failed.error?.split("\n    at ")[0]}`);
+      return failed instanceof JobFailed;
+    });
+    assert.equal((await job.get()).error, stored[how]);
+  }
+  const { long = "", several = "" } = stored;
+  assert.match(long, /^Error: begins éé+ … éé+ ends\n {4}at .*tasks\.test\.js:\d+:\d+\)?/);
+  assert.ok(Buffer.byteLength(long) <= 8192);
+  assert.equal(stored["thrown"], 'a thrown value that is no Error: {"code":7}');
+  assert.match(stored["foreign"] ?? "", /^RangeError: of another realm\n {4}at /);
+  assert.match(several, /^AggregateError: none was right\n(.*\n)+caused by RangeError: the first\n {4}at /);
 });
 
 test("ctx says more beside the outcome", async () => {

@@ -1,6 +1,7 @@
 import type { Tenure } from "../client.js";
 import { now } from "../clock.js";
 import { TenureError } from "../errors.js";
+import { isError } from "../failures.js";
 import type { Job as JobRecord, Lease as LeaseRecord, Queue, Settled } from "../generated.js";
 import { newId, workerId } from "../ids.js";
 import { instrumentRun } from "../instrumentation.js";
@@ -123,7 +124,7 @@ async function runOne(
       result = task.batch
         ? (await (task.handler as BatchHandler<unknown, unknown>)([{ payload, ctx: run.ctx }]))[0]
         : await (task.handler as Handler<unknown, unknown>)(payload, run.ctx);
-      if (result instanceof Error) throw result;
+      if (isError(result)) throw result;
       const written = await judge(task, run, result);
       if (written?.outcome === "failed") error = new Error(written.error);
       return written;

@@ -1,4 +1,4 @@
-import { describe } from "../failures.js";
+import { describe, isError } from "../failures.js";
 import type { BatchHandler, BatchItem } from "../task.js";
 import { type AnyTask, judge, judgeError, payloadOf, type Run } from "./run.js";
 import { finalFailure, type Written } from "./written.js";
@@ -91,7 +91,7 @@ export class Batches {
     for (const [n, { run }] of begun.entries()) {
       const result: unknown = results[n];
       try {
-        this.#finish(run, result instanceof Error ? judgeError(run, result) : await judge(this.#task, run, result));
+        this.#finish(run, isError(result) ? judgeError(run, result) : await judge(this.#task, run, result));
       } catch (error) {
         this.#finish(run, finalFailure(run.ctx.hide(`its outcome cannot be written: ${describe(error)}`)));
       }
