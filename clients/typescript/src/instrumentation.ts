@@ -20,7 +20,7 @@ export interface RunEnd {
 }
 
 /**
- * Surrounds the pushes and the runs of a client, for traces and reports of errors. `tenure/otel` makes one.
+ * Surrounds the pushes, the runs and the settles of a client, for traces and reports of errors. `tenure/otel` makes one.
  *
  * It cannot change the end of a push or of a run. If it throws an error of its own, that is a line of the log, and
  * the push or the run goes on without it.
@@ -37,6 +37,11 @@ export interface Instrumentation {
    * surrounded, and the handler starts within the first one.
    */
   run?(ctx: Context, handle: (traceparent?: string) => Promise<RunEnd>): Promise<unknown>;
+  /**
+   * Surrounds a call that settles runs, by their contexts; also jobs that are given back before they began. `send`
+   * makes the call. What it leaves unanswered is settled in a later call.
+   */
+  settle?(runs: readonly Context[], send: () => Promise<unknown>): Promise<unknown>;
 }
 
 /** Acts within a hook; without it, if it fails first. The end is that of the act, whatever the hook makes of it. */
@@ -83,6 +88,18 @@ export function instrumentPush<T>(
 function traced(job: WrittenJob, traceparent: string): WrittenJob {
   if (job.isTraced) return job;
   return { ...job, json: `{"traceparent":${JSON.stringify(traceparent)},${job.json.slice(1)}` };
+}
+
+/** Makes a call that settles runs. */
+export function instrumentSettle<T>(
+  instrumentation: Instrumentation | undefined,
+  runs: () => readonly Context[],
+  send: () => Promise<T>,
+  logger: Logger,
+): Promise<T> {
+  return instrumentation?.settle
+    ? within((act) => instrumentation.settle?.(runs(), act as () => Promise<T>), send, logger)
+    : send();
 }
 
 /** Starts a run; `start` is called once. */

@@ -8,6 +8,7 @@ import {
   type Context as OtelContext,
   ROOT_CONTEXT,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   type Tracer,
@@ -22,13 +23,14 @@ export interface OtelOptions {
 }
 
 /**
- * Makes a span of each push, `tenure.push`, and of each run, `tenure.run`, in one trace: the job carries the context
- * of its push. No span holds a payload, a result or the message of an error.
+ * Makes a span of each push, `tenure.push`, of each run, `tenure.run`, and of each call that settles runs,
+ * `tenure.settle`, in one trace: the job carries the context of its push. No span holds a payload, a result or the message of an error.
  *
  * It takes the package `@opentelemetry/api`. Without an SDK that is set up it makes no span and changes nothing.
  */
 export function otel(options: OtelOptions = {}): Instrumentation {
   const tracer = options.tracer ?? trace.getTracer("tenure", VERSION);
+  const runs = new WeakMap<Context, SpanContext>();
   return {
     push: ({ queue, count }, send) => {
       const attributes = {
@@ -51,10 +53,28 @@ export function otel(options: OtelOptions = {}): Instrumentation {
     run: async (ctx, handle) => {
       const pushed = contextOf(ctx.job.traceparent);
       const span = tracer.startSpan("tenure.run", { kind: SpanKind.CONSUMER, attributes: attributesOf(ctx) }, pushed);
+      if (isSpanContextValid(span.spanContext())) runs.set(ctx, span.spanContext());
       const end = await context.with(trace.setSpan(pushed, span), () => handle(traceparentOf(span)));
       span.setAttribute("tenure.outcome", end.outcome);
       if (isFailure(end.outcome)) failed(span, end.error);
       span.end();
+    },
+    settle: async (settled, send) => {
+      const attributes = {
+        "messaging.system": "tenure",
+        "messaging.operation.type": "settle",
+        "messaging.batch.message_count": settled.length,
+      };
+      const links = settled.flatMap((ctx) => runs.get(ctx) ?? []).map((run) => ({ context: run }));
+      // One run is the parent; several are links.
+      const alone = settled.length === 1 ? links.pop() : undefined;
+      const parent = alone ? trace.setSpanContext(ROOT_CONTEXT, alone.context) : ROOT_CONTEXT;
+      const span = tracer.startSpan("tenure.settle", { kind: SpanKind.CLIENT, attributes, links }, parent);
+      try {
+        return await context.with(trace.setSpan(parent, span), send);
+      } finally {
+        span.end();
+      }
     },
   };
 }

@@ -81,7 +81,14 @@ test("a trace goes from the request over the push to the run, and to what the ru
   isChild(push, named("request")[0] as ReadableSpan);
   isChild(run, push);
   isChild(only("inside"), run);
-  assert.deepEqual([push.kind, run.kind], [SpanKind.PRODUCER, SpanKind.CONSUMER]);
+  const settle = only("tenure.settle");
+  isChild(settle, run);
+  assert.deepEqual([push.kind, run.kind, settle.kind], [SpanKind.PRODUCER, SpanKind.CONSUMER, SpanKind.CLIENT]);
+  assert.deepEqual(settle.attributes, {
+    "messaging.system": "tenure",
+    "messaging.operation.type": "settle",
+    "messaging.batch.message_count": 1,
+  });
   assert.deepEqual(push.attributes, {
     "messaging.system": "tenure",
     "messaging.operation.type": "send",
@@ -107,6 +114,22 @@ test("a trace goes from the request over the push to the run, and to what the ru
   const parents = runs.map((span) => span.parentSpanContext?.spanId).sort();
   // The job that goes along with the end of the run has no push of its own.
   assert.deepEqual(parents, [pushed.spanContext().spanId, run.spanContext().spanId].sort());
+});
+
+test("a settle of several runs is linked to each", async () => {
+  const t = traced();
+  const task = t.task("mail", {}, () => null);
+  for (let n = 0; n < 20; n++) await task.push(null);
+  await t.work([task], { signals: false, untilEmpty: true, concurrency: 20 }).done;
+  const runs = new Set(named("tenure.run").map((run) => run.spanContext().spanId));
+  assert.equal(runs.size, 20);
+  const settled = named("tenure.settle").flatMap((settle) => {
+    const count = settle.attributes["messaging.batch.message_count"];
+    if (count === 1) return [settle.parentSpanContext?.spanId];
+    assert.deepEqual([settle.links.length, settle.parentSpanContext], [count, undefined]);
+    return settle.links.map((link) => link.context.spanId);
+  });
+  assert.deepEqual([settled.length, new Set(settled)], [20, runs]);
 });
 
 test("a trace that another program pushed is continued, and one that a push names stays", async () => {
@@ -275,6 +298,7 @@ test("runs of runUntilIdle have spans, too", async () => {
   await task.push(null);
   await runUntilIdle(t, [task], { throws: false });
   isChild(only("tenure.run"), only("tenure.push"));
+  isChild(only("tenure.settle"), only("tenure.run"));
   assert.equal(only("tenure.run").status.message, "TypeError");
 });
 
@@ -293,10 +317,14 @@ test("an instrumentation that fails loses nothing, and the log says so", async (
     throw new Error("no collector");
   };
   const kinds: Instrumentation[] = [
-    { push: fail, run: fail },
-    { push: async (_, send) => send().then(fail), run: async (_, handle) => handle().then(fail) },
+    { push: fail, run: fail, settle: fail },
+    {
+      push: async (_, send) => send().then(fail),
+      run: async (_, handle) => handle().then(fail),
+      settle: async (_, send) => send().then(fail),
+    },
     // It swallows errors and calls nothing.
-    { push: async (_, send) => void send().catch(() => {}), run: async () => {} },
+    { push: async (_, send) => void send().catch(() => {}), run: async () => {}, settle: async () => {} },
   ];
   for (const instrumentation of kinds) {
     const t = server.client({ instrumentation, logger });

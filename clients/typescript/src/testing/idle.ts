@@ -4,7 +4,7 @@ import { TenureError } from "../errors.js";
 import { isError } from "../failures.js";
 import type { Job as JobRecord, Lease as LeaseRecord, Queue, Settled } from "../generated.js";
 import { newId, workerId } from "../ids.js";
-import { instrumentRun } from "../instrumentation.js";
+import { instrumentRun, instrumentSettle } from "../instrumentation.js";
 import { workerFields } from "../leasing.js";
 import { as, readOptions, shape } from "../options.js";
 import { Outcome } from "../outcomes.js";
@@ -143,7 +143,13 @@ async function runOne(
     run.id,
     progress === undefined ? settle : { ...settle, rest: `${settle.rest},"progress":${progress}` },
   );
-  const answer = await transport.json<Settled>({ method: "POST", path: "leases/settle", body: `{"settle":[${item}]}` });
+  const body = `{"settle":[${item}]}`;
+  const answer = await instrumentSettle(
+    settings.instrumentation,
+    () => [run.ctx],
+    () => transport.json<Settled>({ method: "POST", path: "leases/settle", body }),
+    settings.logger,
+  );
   if (!answer.settled[0]?.ok)
     error ??= new TenureError("lease_lost", `job ${run.job.id}: its outcome no longer counts`);
   const isDone = settle.outcome === "succeeded";

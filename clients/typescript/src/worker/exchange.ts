@@ -12,6 +12,7 @@ import { describe } from "../failures.js";
 import type { Lease as LeaseRecord, Settled } from "../generated.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { newId } from "../ids.js";
+import { type Instrumentation, instrumentSettle } from "../instrumentation.js";
 import { sliceOf, workerFields } from "../leasing.js";
 import type { Logger } from "../log.js";
 import { type Answer, PATIENCE_MS, type Transport } from "../transport.js";
@@ -39,6 +40,7 @@ export interface ExchangeOptions {
   readonly transport: Transport;
   readonly heartbeats: Heartbeats;
   readonly logger: Logger;
+  readonly instrumentation: Instrumentation | undefined;
   readonly worker: string;
   readonly queues: readonly string[];
   readonly concurrency: number;
@@ -120,7 +122,7 @@ export class Exchange {
   }
 
   #settle(run: Run, written: Written): void {
-    this.#settles.add(run.id, run.job.id, written, now(), () => run.held?.release());
+    this.#settles.add(run.id, run.ctx, written, now(), () => run.held?.release());
   }
 
   /** Wakes the loop that sends what was added, if it is not to wait for more. */
@@ -377,7 +379,12 @@ export class Exchange {
     const body = `{"settle":[${items}]${ask ? `,"lease":${JSON.stringify(ask)}` : ""}}`;
     let answer: Answer | undefined;
     try {
-      answer = await this.reach.once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS);
+      answer = await instrumentSettle(
+        this.#options.instrumentation,
+        () => settles.map((each) => each.ctx),
+        () => this.reach.once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS),
+        this.#options.logger,
+      );
     } catch (error) {
       this.#settles.putBack(settles, now());
       throw error;

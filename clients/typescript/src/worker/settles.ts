@@ -1,3 +1,4 @@
+import type { Context } from "../context.js";
 import { durationText } from "../durations.js";
 import type { Problem, SettledLease } from "../generated.js";
 import type { Logger } from "../log.js";
@@ -22,7 +23,7 @@ const WRONG = new Set([400, 413, 422]);
 export interface Settle {
   written: Written;
   readonly lease: string;
-  readonly job: string;
+  readonly ctx: Context;
   readonly since: number;
   /** Called when it is answered, or given up. */
   readonly over: () => void;
@@ -53,10 +54,10 @@ export class Settles {
     return this.#waiting.length;
   }
 
-  add(lease: string, job: string, written: Written, now: number, over: () => void): void {
+  add(lease: string, ctx: Context, written: Written, now: number, over: () => void): void {
     // Nothing is sent any more; the lease must not be extended without end.
     if (this.#isOver) over();
-    else this.#waiting.push({ written, lease, job, since: now, over, wrongForm: false, alone: false, again: 0 });
+    else this.#waiting.push({ written, lease, ctx, since: now, over, wrongForm: false, alone: false, again: 0 });
   }
 
   /** Since when the first one waits. */
@@ -111,7 +112,7 @@ export class Settles {
         continue;
       }
       if (answer && !answer.ok && !each.written.quiet) {
-        this.#logger.warn(`job ${each.job}: its outcome "${each.written.outcome}" no longer counts: ${answer.code}`);
+        this.#logger.warn(`job ${each.ctx.job.id}: its outcome "${each.written.outcome}" no longer counts: ${answer.code}`);
       }
       each.over();
     }
@@ -129,7 +130,7 @@ export class Settles {
         continue;
       }
       this.#logger.error(
-        `job ${each.job}: its outcome "${each.written.outcome}" was not answered for ${durationText(Math.round((now - each.since) / 1000) * 1000)}; it may be lost, and the job may run again`,
+        `job ${each.ctx.job.id}: its outcome "${each.written.outcome}" was not answered for ${durationText(Math.round((now - each.since) / 1000) * 1000)}; it may be lost, and the job may run again`,
       );
       each.over();
     }
@@ -162,7 +163,7 @@ export class Settles {
       wrong.written = { ...wrong.written, rest: wrong.written.rest.replace(UNTIL, ',"for":"100ms"') };
       return true;
     }
-    this.#logger.error(`job ${wrong.job}: its outcome is refused: ${problem.detail}`);
+    this.#logger.error(`job ${wrong.ctx.job.id}: its outcome is refused: ${problem.detail}`);
     wrong.written = wrong.wrongForm ? RELEASED : finalFailure(`its outcome was refused: ${problem.detail}`);
     wrong.wrongForm = true;
     return true;

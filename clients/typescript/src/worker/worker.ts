@@ -156,6 +156,7 @@ export class Worker implements AsyncDisposable {
       transport: parts.transport,
       heartbeats: parts.heartbeats,
       logger: this.#logger,
+      instrumentation: parts.instrumentation,
       worker: parts.id,
       queues,
       concurrency: this.#concurrency,

@@ -22,7 +22,7 @@ app.get("/", async () => await (await task.push(null)).result({ wait: "20s" }));
 app.get("/none", async () => await t.job("none").get());
 assert.equal((await app.inject("/")).body, "done");
 assert.equal((await app.inject("/none")).json().code, "job_not_found");
-assert.deepEqual(spans, ["tenure.push", "tenure.run"]);
+assert.deepEqual(spans, ["tenure.push", "tenure.run", "tenure.settle"]);
 await app.close();
 
 class Provider {
