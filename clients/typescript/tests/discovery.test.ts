@@ -1,10 +1,13 @@
-// Servers are looked up in a Redis. This one knows four commands, and is no Redis.
+// Servers are looked up in a Redis: in a real one where there is one, and in a double that knows four commands.
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Tenure } from "tenure";
+import { at, certificates, WITHOUT_OPENSSL } from "./certificates.js";
+import { startRedis, WITHOUT_REDIS } from "./redis.js";
 import { freePort, Server } from "./servers.js";
-import { within } from "./waiting.js";
+import { Lines, within } from "./waiting.js";
 
 const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 const list = (items: string[]) => `*${items.length}\r\n${items.map(bulk).join("")}`;
@@ -96,4 +99,68 @@ test("servers in clear are not called by a client that is set up for TLS", async
     within(t.stats()),
     /names http:\/\/10\.0\.0\.1:7171 in clear, and this client is set up for TLS, so it sends nothing there/,
   );
+});
+
+test("workers, locks and pushes find the servers of a Redis, and go on when the leader is killed", {
+  skip: WITHOUT_REDIS,
+}, async () => {
+  const store = `redis://:hunter-2@127.0.0.1:${await startRedis("hunter-2")}?name=shop`;
+  const servers = new Map<string, Server>();
+  for (let n = 0; n < 2; n++) {
+    const server = await Server.start(store);
+    servers.set(server.url, server);
+  }
+  const lines = new Lines();
+  const t = new Tenure({ url: store, logger: lines, retryFor: "20s" });
+  after(() => t.close());
+  const task = t.task("t", {}, (n: number) => n + 1);
+  const worker = t.work([task], { signals: false, ttl: "5s" });
+  const lock = await within(t.lock("l", { ttl: "5s" }), 20_000);
+  assert.equal(await within((await task.push(1)).result(), 20_000), 2);
+  const first = lines.lines.find((line) => line.includes("found the server")) ?? "";
+  assert.match(first, /^info found the server http:\/\/127\.0\.0\.1:\d+ in redis:\/\/127\.0\.0\.1:\d+\?name=shop$/);
+  // The first that is found leads the store.
+  const leader = servers.get(/http:\S+/.exec(first)?.[0] ?? "");
+  assert.ok(leader, first);
+  await leader.kill();
+  assert.equal(await within((await task.push(2)).result(), 20_000), 3);
+  // Longer than its ttl: the heartbeat thread, too, has found the other server.
+  await sleep(6000);
+  assert.equal(lock.lost, false);
+  await lock.release();
+  await worker.stop();
+  assert.ok(!lines.lines.join().includes("hunter-2"));
+});
+
+test("the servers of a Redis behind TLS are called with a certificate", {
+  skip: WITHOUT_REDIS || WITHOUT_OPENSSL,
+}, async () => {
+  certificates("server", "client");
+  const files = { cert: at("server.pem"), key: at("server.key"), ca: at("ca.pem") };
+  const port = await startRedis("hunter-2", files);
+  const store = `rediss://:hunter-2@127.0.0.1:${port}?ca=${files.ca}`;
+  await Server.start(store, ["--tls-cert", files.cert, "--tls-key", files.key, "--tls-client-ca", files.ca]);
+  const shown = { ca: files.ca, clientCert: at("client.pem"), clientKey: at("client.key"), logger: false as const };
+  const t = new Tenure({ url: store, ...shown });
+  after(() => t.close());
+  assert.equal(t.url, `rediss://127.0.0.1:${port}`);
+  const lock = await within(t.lock("l", { ttl: "2s" }), 20_000);
+  await sleep(3000);
+  assert.equal(lock.lost, false);
+  await lock.release();
+  // Another authority vouches for neither of them.
+  const stranger = new Tenure({ ...shown, url: `rediss://:hunter-2@127.0.0.1:${port}`, retryFor: 0 });
+  await assert.rejects(within(stranger.stats()), (error: Error) => {
+    assert.match(error.message, /^rediss:\/\/127\.0\.0\.1:\d+: cannot look up its servers: .*certificate/);
+    return !error.message.includes("hunter-2");
+  });
+});
+
+test("a Redis that refuses the password says so", { skip: WITHOUT_REDIS }, async () => {
+  const port = await startRedis("hunter-2");
+  const t = new Tenure({ url: `redis://:wrong-pass@127.0.0.1:${port}`, retryFor: 0, logger: false });
+  await assert.rejects(within(t.stats()), (error: Error) => {
+    assert.match(error.message, /cannot look up its servers: .*(WRONGPASS|NOAUTH|password)/);
+    return !error.message.includes("wrong-pass");
+  });
 });

@@ -1,80 +1,15 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import https from "node:https";
-import { join } from "node:path";
 import { after, test } from "node:test";
 import { Tenure, Unreachable } from "tenure";
-import { folder, Server } from "./servers.js";
+import { at, certificates, WITHOUT_OPENSSL } from "./certificates.js";
+import { Server } from "./servers.js";
 import { gate, within } from "./waiting.js";
 
-const at = (name: string) => join(folder, name);
-const openssl = (...args: string[]) => execFileSync("openssl", args, { stdio: "pipe", cwd: folder });
-let isThere = true;
-try {
-  openssl("version");
-} catch {
-  isThere = false;
-}
+if (!WITHOUT_OPENSSL) certificates("server", "client");
 
-/** A certificate of the test's own authority. */
-function certificate(name: string): void {
-  openssl(
-    "req",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-keyout",
-    `${name}.key`,
-    "-out",
-    `${name}.csr`,
-    "-subj",
-    `/CN=${name}`,
-  );
-  writeFileSync(at(`${name}.ext`), "subjectAltName=IP:127.0.0.1,DNS:localhost\n");
-  openssl(
-    "x509",
-    "-req",
-    "-in",
-    `${name}.csr`,
-    "-CA",
-    "ca.pem",
-    "-CAkey",
-    "ca.key",
-    "-CAcreateserial",
-    "-days",
-    "2",
-    "-out",
-    `${name}.pem`,
-    "-extfile",
-    `${name}.ext`,
-  );
-}
-
-test("servers of an authority of one's own, which ask for certificates", {
-  skip: isThere ? false : "openssl is missing",
-}, async () => {
-  openssl(
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:P-256",
-    "-nodes",
-    "-keyout",
-    "ca.key",
-    "-out",
-    "ca.pem",
-    "-days",
-    "2",
-    "-subj",
-    "/CN=ca",
-  );
-  certificate("server");
-  certificate("client");
+test("servers of an authority of one's own, which ask for certificates", { skip: WITHOUT_OPENSSL }, async () => {
   const args = ["--tls-cert", at("server.pem"), "--tls-key", at("server.key"), "--tls-client-ca", at("ca.pem")];
   const server = await Server.start("memory:", args);
   const url = `https://127.0.0.1:${server.port}`;
@@ -110,9 +45,7 @@ test("servers of an authority of one's own, which ask for certificates", {
   await server.kill();
 });
 
-test("a fetch over node:https with an agent of the user's own works", {
-  skip: isThere ? false : "openssl is missing",
-}, async () => {
+test("a fetch over node:https with an agent of the user's own works", { skip: WITHOUT_OPENSSL }, async () => {
   const server = await Server.start("memory:", ["--tls-cert", at("server.pem"), "--tls-key", at("server.key")]);
   const agent = new https.Agent({ ca: readFileSync(at("ca.pem")), keepAlive: true });
   const over: typeof fetch = (input, init) =>
