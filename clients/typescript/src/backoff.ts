@@ -1,3 +1,5 @@
+import { setMaxListeners } from "node:events";
+
 /** Pauses that double, each between half of it and the whole, so that clients do not march in step. */
 export class Backoff {
   #next: number;
@@ -16,18 +18,28 @@ export class Backoff {
   }
 }
 
+/**
+ * Acts when a signal that has not aborted yet aborts; returns what ends that. Many calls may share a signal, and Node
+ * warns of a leak from the eleventh listener on.
+ */
+export function onAbort(signal: AbortSignal | undefined, act: () => void): () => void {
+  if (!signal) return () => {};
+  setMaxListeners(0, signal);
+  signal.addEventListener("abort", act, { once: true });
+  return () => signal.removeEventListener("abort", act);
+}
+
 /** Waits; rejects with the reason of the signal if that comes first. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const aborted = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
     const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", aborted);
+      forget();
       resolve();
     }, ms);
-    signal?.addEventListener("abort", aborted, { once: true });
+    const forget = onAbort(signal, () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    });
   });
 }

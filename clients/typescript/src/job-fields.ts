@@ -224,6 +224,6 @@ export function readSpec(spec: JobSpec, call: string): Partial<NewJob> {
 export async function* writeSpecs(
   specs: Iterable<JobSpec> | AsyncIterable<JobSpec>,
   codec: Codec | undefined,
-): AsyncGenerator<WrittenJob> {
+): AsyncGenerator<WrittenJob, void, void> {
   for await (const spec of specs) yield await writeJob(readSpec(spec, "pushMany"), codec);
 }

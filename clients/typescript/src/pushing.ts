@@ -1,7 +1,7 @@
-import { Backoff, sleep } from "./backoff.js";
+import { Backoff, onAbort, sleep } from "./backoff.js";
 import { now } from "./clock.js";
 import { withAdvice } from "./codec.js";
-import { fromProblem, TenureError } from "./errors.js";
+import { fromProblem, OutcomeUnknown, TenureError } from "./errors.js";
 import type { Problem } from "./generated.js";
 import { type Instrumentation, instrumentPush } from "./instrumentation.js";
 import type { WrittenJob } from "./job-fields.js";
@@ -11,6 +11,8 @@ import type { Transport } from "./transport.js";
 /** The most jobs of one call, and about the most bytes of them. */
 const PORTION = 1000;
 const PORTION_BYTES = 1024 * 1024;
+/** A portion of `pushMany` waits no longer for more jobs. */
+const GATHER_MS = 200;
 
 /** The server's answer to the push of one job. */
 export interface PushAnswer {
@@ -52,7 +54,9 @@ export async function pushLines(
         : { ...line, replaced: line.replaced ?? false };
   }
   for (let n = 0; n < jobs.length; n++) {
-    answers[n] ??= new TenureError("outcome_unknown", `the push of job ${jobs[n]?.id} was not answered`);
+    answers[n] ??= new OutcomeUnknown("outcome_unknown", `the push of job ${jobs[n]?.id} was not answered`, {
+      hint: "push it again with the same id: nothing is stored twice",
+    });
   }
   return answers;
 }
@@ -91,7 +95,7 @@ export class Pusher {
       const over =
         <T>(act: (value: T) => void) =>
         (value: T) => {
-          signal?.removeEventListener("abort", aborted);
+          forget();
           act(value);
         };
       const line: Line = {
@@ -102,12 +106,11 @@ export class Pusher {
         failingSince: undefined,
         backoff: undefined,
       };
-      const aborted = () => {
+      const forget = onAbort(signal, () => {
         const place = this.#waiting.indexOf(line);
         if (place >= 0) this.#waiting.splice(place, 1);
         reject(signal?.reason);
-      };
-      signal?.addEventListener("abort", aborted, { once: true });
+      });
       this.#waiting.push(line);
       this.#schedule();
     });
@@ -154,7 +157,9 @@ export class Pusher {
       }
     } catch (error) {
       const [line] = lines as [Line];
-      if (lines.length === 1 && error instanceof TenureError && error.retryable && this.#mayRepeat(line, error)) {
+      // The transport has repeated it already, unless its queue is full.
+      const isFull = error instanceof TenureError && error.retryable && error.status === 429;
+      if (lines.length === 1 && isFull && this.#mayRepeat(line, error)) {
         again.push(line);
         pause = error.retryAfter ?? 0;
       } else {
@@ -222,50 +227,69 @@ export interface PushManyOptions {
 /** Pushes jobs of any number. The source is read only as fast as the server takes them. */
 export async function pushMany(
   pusher: Pusher,
-  source: Iterable<WrittenJob | Promise<WrittenJob>> | AsyncIterable<WrittenJob>,
+  source: AsyncGenerator<WrittenJob, void, void>,
   options: PushManyOptions,
 ): Promise<PushedMany> {
+  const { signal } = options;
   const total: PushedMany = { count: 0, duplicates: 0 };
-  let call = Promise.resolve();
+  let call: Promise<unknown> = Promise.resolve();
   let fault: unknown;
   let failed = false;
   let portion: WrittenJob[] = [];
   let bytes = 0;
   let start = 0;
+  let timer: NodeJS.Timeout | undefined;
+  /** Ends the wait for the source. */
+  let interrupt = () => {};
 
   const fail = (error: unknown) => {
     if (!failed) fault = error;
     failed = true;
+    interrupt();
   };
-  const flush = async () => {
-    const jobs = portion;
-    const first = start;
+  const flush = (): Promise<unknown> => {
+    clearTimeout(timer);
+    timer = undefined;
+    const [jobs, first, before] = [portion, start, call];
     portion = [];
     bytes = 0;
     start += jobs.length;
     // One call at a time keeps the order of the jobs; the next portion is read meanwhile.
-    await call;
-    if (failed) return;
-    call = pusher
-      .call(jobs, (written) => sendPortion(pusher.transport, written, first, total, options, fail))
-      .catch(fail);
+    const send = () => pusher.call(jobs, (written) => sendPortion(pusher, written, first, total, options, fail));
+    call = before.then(() => (failed ? undefined : send())).catch(fail);
+    return before;
   };
-  for await (const job of source) {
-    if (failed) break;
-    options.signal?.throwIfAborted();
-    portion.push(job);
-    bytes += job.json.length;
-    if (portion.length >= PORTION || bytes >= PORTION_BYTES) await flush();
+  const next = (): Promise<IteratorResult<WrittenJob, void>> =>
+    new Promise((resolve, reject) => {
+      interrupt = () => resolve({ done: true, value: undefined });
+      source.next().then(resolve, reject);
+    });
+  signal?.throwIfAborted();
+  const forget = onAbort(signal, () => fail(signal?.reason));
+  try {
+    while (!failed) {
+      const { done, value: job } = await next();
+      if (done || failed) break;
+      portion.push(job);
+      bytes += job.json.length;
+      if (portion.length >= PORTION || bytes >= PORTION_BYTES) await flush();
+      // A source that has no more for now must not hold up what it gave.
+      else timer ??= setTimeout(flush, GATHER_MS);
+    }
+    if (!failed && portion.length > 0) await flush();
+    await call;
+  } finally {
+    clearTimeout(timer);
+    forget();
+    // Not awaited: a generator that waits for its next job ends after that.
+    if (failed) void source.return().catch(() => {});
   }
-  await call;
-  if (!failed && portion.length > 0) await flush();
-  await call;
   if (failed) throw fault;
   return total;
 }
 
 async function sendPortion(
-  transport: Transport,
+  { transport }: Pusher,
   jobs: readonly WrittenJob[],
   first: number,
   total: PushedMany,

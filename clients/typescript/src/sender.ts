@@ -2,6 +2,7 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import type { Address } from "./addresses.js";
+import { onAbort } from "./backoff.js";
 import type { Plain } from "./settings.js";
 
 /** A request was sent and not answered, or could not be sent. */
@@ -117,7 +118,7 @@ export class HttpSender implements Sender {
         over = true;
         clearTimeout(timer);
         clearTimeout(connecting);
-        signal?.removeEventListener("abort", aborted);
+        forget();
         outcome();
       };
       const fail = (fault: unknown) =>
@@ -125,12 +126,11 @@ export class HttpSender implements Sender {
           sending.destroy();
           reject(fault);
         });
-      const aborted = () => fail(signal?.reason);
       const timer = setTimeout(
         () => fail(new ConnectionLost("no answer in time", { sent: connected })),
         request.timeout,
       );
-      signal?.addEventListener("abort", aborted, { once: true });
+      const forget = onAbort(signal, () => fail(signal?.reason));
 
       sending.on("socket", (socket: Socket) => {
         if (!socket.connecting && sending.reusedSocket) {
@@ -204,8 +204,7 @@ export class FetchSender implements Sender {
       late = true;
       stop.abort();
     }, request.timeout);
-    const aborted = () => stop.abort(signal?.reason);
-    signal?.addEventListener("abort", aborted, { once: true });
+    const forget = onAbort(signal, () => stop.abort(signal?.reason));
     try {
       const answer = await this.#fetch(address.url + request.path, {
         method: request.method,
@@ -225,7 +224,7 @@ export class FetchSender implements Sender {
       throw faultOf(cause ?? (error as NodeJS.ErrnoException), sent && !CERTIFICATE.test(code));
     } finally {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", aborted);
+      forget();
     }
   }
 

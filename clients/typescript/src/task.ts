@@ -195,7 +195,7 @@ export class Task<In, R> implements Pushable<In> {
   ): Promise<PushedMany> {
     const { signal, onRefused, ...shared } = options;
     if ("id" in shared) throw new WrongOption("wrong_option", "pushMany takes no id: it would be that of each job");
-    const written = async function* (task: Task<In, R>): AsyncGenerator<WrittenJob> {
+    const written = async function* (task: Task<In, R>): AsyncGenerator<WrittenJob, void, void> {
       for await (const payload of payloads) yield await task.#written(payload, shared);
     };
     return await pushMany(this.#pusher, written(this), {

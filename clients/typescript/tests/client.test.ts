@@ -312,7 +312,8 @@ test("a failed job's result is an error with its text", async () => {
   await using _worker = t.work([task], { signals: false });
   await assert.rejects(within(job.result()), (error: JobFailed) => {
     assert.ok(error instanceof JobFailed);
-    assert.match(error.message, /^job job_\w+ failed: RangeError: no such page\n {4}at .*client\.test/);
+    assert.match(error.message, /^job job_\w+ failed: RangeError: no such page \[job_failed\]$/);
+    assert.match(error.error ?? "", /^RangeError: no such page\n {4}at .*client\.test/);
     return true;
   });
 });

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JobSpec } from "tenure";
 import { readAddresses } from "../dist/addresses.js";
 import { FetchSender, HttpSender } from "../dist/sender.js";
 import { freePort, Server } from "./servers.js";
-import { all, within } from "./waiting.js";
+import { all, gate, until, within } from "./waiting.js";
 
 const server = await Server.start();
 
@@ -32,6 +34,59 @@ test("pushMany sends nothing after a refused job but what was under way", async 
   }));
   await assert.rejects(t.pushMany(jobs), { code: "unique_conflict", index: 5 });
   assert.deepEqual(calls, ["POST /v1/jobs"]);
+});
+
+test("pushMany sends what a slow source gave, and does not wait for it to end", async () => {
+  const t = server.client();
+  await t.push("held", 1, { unique: { key: "k", onConflict: "reject" } });
+  const go = gate();
+  let closed = 0;
+  async function* slow(first: JobSpec) {
+    try {
+      yield first;
+      await go.promise;
+      yield { queue: "q", payload: 2 };
+    } finally {
+      closed++;
+    }
+  }
+  const stop = new AbortController();
+  const stopped = t.pushMany(slow({ queue: "q", payload: 1 }), { signal: stop.signal });
+  const whole = t.pushMany(slow({ queue: "q", payload: 1 }));
+  await until(async () => (await all(t.jobs({ queue: "q" }))).length === 2);
+  // Neither an abort nor a refusal waits for the source.
+  stop.abort(new Error("enough"));
+  await assert.rejects(within(stopped, 2000), /enough/);
+  const refused = t.pushMany(slow({ queue: "held", unique: { key: "k", onConflict: "reject" } }));
+  await assert.rejects(within(refused, 2000), { code: "unique_conflict", index: 0 });
+  go.open();
+  assert.deepEqual(await within(whole), { count: 2, duplicates: 0 });
+  await until(() => closed === 3);
+  assert.equal((await all(t.jobs({ queue: "q" }))).length, 3);
+  await assert.rejects(t.pushMany([{ queue: "q" }], { signal: AbortSignal.abort(new Error("before")) }), /before/);
+});
+
+test("a push that no server answers is repeated for retryFor, and no longer", async () => {
+  const t = server.client({ url: `http://127.0.0.1:${await freePort()}`, retryFor: "1s" });
+  const ended = async (call: Promise<unknown>) => {
+    await assert.rejects(call, /Unreachable/);
+    return performance.now();
+  };
+  const [pushed, asked] = await Promise.all([ended(t.push("q")), ended(t.stats())]);
+  assert.ok(pushed - asked < 500, `${pushed - asked} ms after a call that was made at the same time`);
+});
+
+test("many calls may share a signal, and leave no listener", async (context) => {
+  const t = server.client();
+  const warned = context.mock.fn();
+  process.on("warning", warned);
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 30 }, () => t.push("q", 1, { signal })));
+  await Promise.all(Array.from({ length: 30 }, () => t.stats({ signal })));
+  await sleep(10);
+  process.off("warning", warned);
+  assert.equal(warned.mock.callCount(), 0);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
 test("a push to a full queue holds up no other, and is not sent after its abort", async () => {
