@@ -1,4 +1,4 @@
-import { WrongOption } from "./errors.js";
+import { refuse, WrongOption } from "./errors.js";
 
 export const DEFAULT_PORT = 7171;
 /** Stores in which the servers that use them can be looked up: a Redis or Valkey of any kind. */
@@ -8,10 +8,7 @@ const PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(?:\?([^#]*))?(#.*)?$/i
 const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]\s]+)(?::(\d{1,5}))?$/i;
 const BARE = /^(?:[\w.-]+|\[[0-9a-f:.]+\]):\d{1,5}(?:\/[^@?#]*)?$/i;
 
-function refuse(why: string): never {
-  // No message repeats the address: it may hold a password.
-  throw new WrongOption("wrong_option", why);
-}
+// No message repeats an address: it may hold a password.
 
 /** The address of one server. It holds no secret, so it may be shown. */
 export interface Address {

@@ -17,12 +17,12 @@ import type {
 } from "./generated.js";
 import { Heartbeats } from "./heartbeats/heartbeats.js";
 import { workerId } from "./ids.js";
-import { type Abortable, Job, signalOf } from "./job.js";
+import { Job } from "./job.js";
 import { JOB, type JobOptions, type JobSpec, readSpec, writeJob, writeSpecs } from "./job-fields.js";
 import { acquire, type Lease, type LeaseOptions } from "./leasing.js";
 import { listOf } from "./lists.js";
 import type { Need } from "./needs.js";
-import { as, readOptions, type Shape, shape } from "./options.js";
+import { type Abortable, as, readOptions, type Shape, shape, signalOf } from "./options.js";
 import { type PushedMany, Pusher, type PushManyOptions, pushMany } from "./pushing.js";
 import { Limits, Pools, Queues } from "./scarce.js";
 import { Schedules, type Timing } from "./schedules.js";
@@ -30,7 +30,7 @@ import { FetchSender, HttpSender, type Sender } from "./sender.js";
 import { type ClientOptions, readSettings, type Settings, shownAddress } from "./settings.js";
 import { type BatchHandler, type BatchOptions, type Handler, Task, type TaskOptions } from "./task.js";
 import { type ScheduleEntry, Timetable } from "./timetable.js";
-import { part, Transport } from "./transport.js";
+import { Transport } from "./transport.js";
 import { readWorkerOptions, Worker, type WorkerOptions } from "./worker/worker.js";
 
 /** A filter of jobs. All fields that are given must fit. */
@@ -141,7 +141,8 @@ export class Tenure implements AsyncDisposable {
    */
   async pushAll(jobs: readonly JobSpec[], options?: Abortable): Promise<Job[]> {
     const signal = signalOf(options, "pushAll");
-    const written = await Promise.all(jobs.map((job) => writeJob(readSpec(job, "pushAll"), this.#settings.codec)));
+    const given = [...as.items(jobs, "the jobs of pushAll")];
+    const written = await Promise.all(given.map((job) => writeJob(readSpec(job, "pushAll"), this.#settings.codec)));
     if (written.length === 0) return [];
     const pushed = await this.#pusher.call(written, (traced) =>
       this.#transport.json<PushedJob[]>({
@@ -165,7 +166,8 @@ export class Tenure implements AsyncDisposable {
    */
   async pushMany(jobs: Iterable<JobSpec> | AsyncIterable<JobSpec>, options?: PushManyOptions): Promise<PushedMany> {
     readOptions(options, MANY, "pushMany");
-    return await pushMany(this.#pusher, writeSpecs(jobs, this.#settings.codec), options ?? {});
+    const source = writeSpecs(as.items(jobs, "the jobs of pushMany"), this.#settings.codec);
+    return await pushMany(this.#pusher, source, options ?? {});
   }
 
   /** A job, by its id or by `key:KEY`. No call is made. */
@@ -201,12 +203,7 @@ export class Tenure implements AsyncDisposable {
     let cursor: string | null | undefined;
     do {
       const body = JSON.stringify(cursor ? { ...filter, cursor } : filter);
-      const answer: DoneMany = await this.#transport.json({
-        method: "POST",
-        path: `jobs/${verb}`,
-        body,
-        ...signalOf(options, verb),
-      });
+      const answer: DoneMany = await this.#transport.call(`${verb}Jobs`, "POST", ["jobs", verb], options, body);
       done += answer.done;
       cursor = answer.next;
     } while (cursor);
@@ -291,7 +288,7 @@ export class Tenure implements AsyncDisposable {
       instrumentation: this.#settings.instrumentation,
     };
     const ready = async (signal: AbortSignal) => {
-      if (read.schedules !== false) await this.#timetable.sync({}, signal);
+      if (read.schedules !== false) await this.#timetable.sync({ signal });
     };
     return new Worker(tasks, read, parts, ready);
   }
@@ -317,7 +314,7 @@ export class Tenure implements AsyncDisposable {
    *
    * @throws `Invalid` if most of them would be deleted, unless `force` is given.
    */
-  syncSchedules(options?: { force?: boolean }): Promise<void> {
+  syncSchedules(options?: { force?: boolean } & Abortable): Promise<void> {
     return this.#timetable.sync(options);
   }
 
@@ -337,7 +334,8 @@ export class Tenure implements AsyncDisposable {
    * @throws `NotGranted` when `wait` is over.
    */
   lease(needs: readonly Need[] | { needs: readonly Need[] }, options?: LeaseOptions): Promise<Lease> {
-    return this.#acquire("needs" in needs ? needs.needs : needs, options, "lease");
+    const given = (needs as { needs?: readonly Need[] } | undefined)?.needs ?? (needs as readonly Need[]);
+    return this.#acquire(given, options, "lease");
   }
 
   #acquire(needs: readonly Need[], options: LeaseOptions | undefined, call: string): Promise<Lease> {
@@ -355,7 +353,7 @@ export class Tenure implements AsyncDisposable {
 
   /** Takes a lease away from its holder. Its job runs again. */
   async endLease(lease: string, options?: Abortable): Promise<void> {
-    await this.#transport.send({ method: "DELETE", path: `leases/${part(lease)}`, ...signalOf(options, "endLease") });
+    await this.#transport.call("endLease", "DELETE", ["leases", lease], options);
   }
 
   /** The processes that asked for work within the last minute. */
@@ -365,7 +363,7 @@ export class Tenure implements AsyncDisposable {
 
   /** Counts jobs by queue and state, and what else there is. */
   stats(options?: Abortable): Promise<Stats> {
-    return this.#transport.json({ method: "GET", path: "stats", ...signalOf(options, "stats") });
+    return this.#transport.call("stats", "GET", ["stats"], options);
   }
 
   /** Lets the server recount all sums and compare them; `deep` also compares what is stored with its checksums. */

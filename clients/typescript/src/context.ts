@@ -1,10 +1,12 @@
 import { isSealed, open, openParent, seal, shown } from "./codec.js";
 import { type Duration, durationText } from "./durations.js";
+import { wrong } from "./errors.js";
 import type { Job as JobRecord, LeasedResource, Lease as LeaseRecord, NewJob, Parent } from "./generated.js";
 import { type JobSpec, type Pushable, readSpec, type TaskPushOptions, writeJob } from "./job-fields.js";
 import { encode } from "./json.js";
 import { listOf } from "./lists.js";
-import { wrong } from "./options.js";
+import { type Abortable, signalOf } from "./options.js";
+
 import type { OutcomeFields, Stopped } from "./outcomes.js";
 import { valueWithout, without } from "./secrets.js";
 import { part, type Transport } from "./transport.js";
@@ -153,12 +155,15 @@ export class Context {
     options: TaskPushOptions | undefined,
     before: Promise<unknown> | undefined,
   ): Promise<string> {
-    const isTask = "jobOf" in what;
-    const spec: Partial<NewJob> = isTask ? await what.jobOf(payload as never, options) : readSpec(what, "ctx.push");
+    const isTask = typeof (what as Partial<Pushable<never>> | undefined)?.jobOf === "function";
+    const spec: Partial<NewJob> = isTask
+      ? await (what as Pushable<never>).jobOf(payload as never, options)
+      : readSpec(what as JobSpec, "ctx.push");
     const traced = this.traceparent === undefined ? spec : { traceparent: this.traceparent, ...spec };
     const job = await writeJob(traced, this.#transport.codec);
     await before;
-    if (this.#pushes.length >= PUSHES_MAX) wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`);
+    if (this.#pushes.length >= PUSHES_MAX)
+      wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`, "push the others at once, by push of the task");
     this.#pushes.push(job.json);
     return job.id;
   }
@@ -189,10 +194,11 @@ export class Context {
   }
 
   /** The jobs that this one waited for, with their results. @throws `CodecError` for a result that it cannot open */
-  parents(): AsyncIterable<Parent> {
+  parents(options?: Abortable): AsyncIterable<Parent> {
+    const { signal } = signalOf(options, "parents");
     const { codec } = this.#transport;
     const read = (each: Parent) => openParent(each, (value, part) => open(codec, value, part));
-    return listOf<Parent>(this.#transport, `jobs/${part(this.job.id)}/parents`, { full: true }, undefined, read);
+    return listOf<Parent>(this.#transport, `jobs/${part(this.job.id)}/parents`, { full: true }, signal, read);
   }
 
   // Made for the runs that need them.

@@ -92,7 +92,9 @@ export async function findServers(store: StoreAddress): Promise<Address[]> {
   } catch (refused) {
     // An error of the library names the host, and never the password.
     const why = fault?.message || (refused instanceof Error ? refused.message : String(refused));
-    throw new Unreachable("unreachable", `${store.shown}: cannot look up its servers: ${why}`);
+    throw new Unreachable("unreachable", `${store.shown}: cannot look up its servers: ${why}`, {
+      hint: "is a Redis there, and are its address and its password right?",
+    });
   } finally {
     redis.disconnect();
   }

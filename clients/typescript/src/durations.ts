@@ -1,3 +1,4 @@
+import { wrong } from "./errors.js";
 import { shown } from "./text.js";
 
 /** The unit of a duration in text. */
@@ -30,12 +31,12 @@ const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{
 /**
  * Returns a duration in milliseconds.
  *
- * @throws `TypeError` if it is none.
+ * @throws `WrongOption` if it is none.
  */
 export function milliseconds(value: Duration, name = "a duration"): number {
   if (typeof value === "number") {
     if (Number.isFinite(value) && value >= 0) return value;
-    throw new TypeError(`${name} is ${value}; give milliseconds, 0 or more, or text such as "90s"`);
+    wrong(name, `is ${value}; give milliseconds, 0 or more, or text such as "90s"`);
   }
   if (typeof value === "string") {
     const one = ONE.exec(value);
@@ -48,9 +49,7 @@ export function milliseconds(value: Duration, name = "a duration"): number {
       return sum;
     }
   }
-  throw new TypeError(
-    `${name} is ${shown(value)}; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m"`,
-  );
+  wrong(name, `is ${shown(value)}; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m"`);
 }
 
 /** Writes a duration as the server reads it: whole milliseconds. */
@@ -62,7 +61,7 @@ export function durationText(value: Duration, name?: string): string {
 /**
  * Writes a moment as the server reads it.
  *
- * @throws `TypeError` if it is none, or has no offset.
+ * @throws `WrongOption` if it is none, or has no offset.
  */
 export function momentText(value: Moment, name = "a moment"): string {
   if (value instanceof Date) {
@@ -70,7 +69,6 @@ export function momentText(value: Moment, name = "a moment"): string {
   } else if (typeof value === "string" && MOMENT.test(value)) {
     return value;
   }
-  throw new TypeError(
-    `${name} is ${value instanceof Date ? "an invalid Date" : shown(value)}; give a Date, or text with an offset such as "2026-12-01T09:55:00Z"`,
-  );
+  const given = value instanceof Date ? "an invalid Date" : shown(value);
+  wrong(name, `is ${given}; give a Date, or text with an offset such as "2026-12-01T09:55:00Z"`);
 }

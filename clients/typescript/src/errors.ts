@@ -121,6 +121,16 @@ export class Invalid extends TenureError {}
 export class Busy extends TenureError {}
 /** An option of a call has a wrong name or value. Nothing was sent. */
 export class WrongOption extends TenureError {}
+/** Fails with a sentence about an option, and the next step. Nothing was sent. */
+export function refuse(detail: string, hint?: string): never {
+  throw new WrongOption("wrong_option", detail, { hint });
+}
+
+/** Fails with the name of an option, and what is wrong with its value. */
+export function wrong(name: string, why: string, hint?: string): never {
+  refuse(`${name} ${why}`, hint);
+}
+
 /** A payload or a result is no JSON. Nothing was sent. */
 export class NotJson extends TenureError {}
 /** A lock, or other needs, could not be granted within their wait. */

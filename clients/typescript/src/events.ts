@@ -1,7 +1,6 @@
 import { durationText } from "./durations.js";
 import type { Event, Events, EventType, Gap } from "./generated.js";
-import type { Abortable } from "./job.js";
-import { as, readOptions, shape } from "./options.js";
+import { type Abortable, as, readOptions, shape } from "./options.js";
 import type { Transport } from "./transport.js";
 
 /** The longest wait of one call for the next event. */

@@ -2,9 +2,8 @@ import { now } from "./clock.js";
 import { type Duration, durationText } from "./durations.js";
 import { NotFinished } from "./errors.js";
 import type { Flow } from "./generated.js";
-import { type Abortable, signalOf } from "./job.js";
 import { listOf } from "./lists.js";
-import { as, readOptions, shape } from "./options.js";
+import { type Abortable, as, readOptions, shape, signalOf } from "./options.js";
 import { part, type Transport } from "./transport.js";
 
 const SLICE_MS = 30_000;
@@ -21,7 +20,7 @@ export class Flows {
 
   /** Shows a flow. @throws `NotFound` */
   get(flow: string, options?: Abortable): Promise<Flow> {
-    return this.#transport.json({ method: "GET", path: `flows/${part(flow)}`, ...signalOf(options, "flows.get") });
+    return this.#transport.call("flows.get", "GET", ["flows", flow], options);
   }
 
   /**
@@ -59,10 +58,6 @@ export class Flows {
 
   /** Cancels all unfinished jobs of a flow. @throws `NotFound` */
   cancel(flow: string, options?: Abortable): Promise<Flow> {
-    return this.#transport.json({
-      method: "POST",
-      path: `flows/${part(flow)}/cancel`,
-      ...signalOf(options, "flows.cancel"),
-    });
+    return this.#transport.call("flows.cancel", "POST", ["flows", flow, "cancel"], options);
   }
 }

@@ -29,7 +29,7 @@ export type { EventGap, EventOptions, TenureEvent } from "./events.js";
 export type { Flows } from "./flows.js";
 export type * as api from "./generated.js";
 export type { Instrumentation, PushCall, RunEnd } from "./instrumentation.js";
-export { type Abortable, Job, type JobChanges, type Pushed, type ResultOptions } from "./job.js";
+export { Job, type JobChanges, type Pushed, type ResultOptions } from "./job.js";
 export type {
   BackoffOptions,
   JobOptions,
@@ -43,6 +43,7 @@ export type {
 export { Lease, type LeaseOptions } from "./leasing.js";
 export type { Logger } from "./log.js";
 export type { LimitNeed, Need, PoolNeed } from "./needs.js";
+export type { Abortable } from "./options.js";
 export {
   Cancelled,
   Draining,

@@ -1,6 +1,6 @@
 import { type Codec, seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { refuse } from "./errors.js";
 import type { AfterEntry, NewJob } from "./generated.js";
 import { newId } from "./ids.js";
 import { encode } from "./json.js";
@@ -119,7 +119,7 @@ const BACKOFF = shape({
   kind: as.oneOf("exponential", "fixed", "list"),
   base: as.duration,
   max: as.duration,
-  delays: (value, name) => (value as unknown[]).map((each) => as.duration(each, name)),
+  delays: (value, name) => [...as.items(value as unknown[], name)].map((each) => as.duration(each, name)),
   jitter: as.flag,
 });
 const RETRY: Shape = {
@@ -150,7 +150,7 @@ export const retryJson: Reader = (value, name) => {
 const uniqueJson: Reader = (value, name) => {
   if (typeof value === "string") return { key: value };
   const read = readOptions(value as object, UNIQUE, name);
-  if (read["key"] === undefined) throw new WrongOption("wrong_option", `${name} has no "key"`);
+  if (read["key"] === undefined) refuse(`${name} has no "key"`, "give the key alone, as text, or { key }");
   return read;
 };
 
@@ -165,7 +165,7 @@ export const labelsJson: Reader = (value, name) => {
   if (typeof value === "object" && value !== null && Object.values(value).every((each) => typeof each === "string")) {
     return value;
   }
-  throw new WrongOption("wrong_option", `${name} must be an object whose values are text, not ${shown(value)}`);
+  refuse(`${name} must be an object whose values are text, not ${shown(value)}`);
 };
 
 /** Readers of the options that jobs of one task share. */

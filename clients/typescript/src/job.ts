@@ -1,6 +1,6 @@
 import { now } from "./clock.js";
 import { open, openParent, seal, shown, shownJob } from "./codec.js";
-import { type Duration, durationText, type Moment, milliseconds } from "./durations.js";
+import { type Duration, durationText, type Moment } from "./durations.js";
 import { Conflict, JobCancelled, JobFailed, NotFinished } from "./errors.js";
 import { whatHappened } from "./failures.js";
 import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
@@ -8,17 +8,11 @@ import { labelsJson } from "./job-fields.js";
 import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
-import { as, readOptions, shape, unknownOption } from "./options.js";
+import { type Abortable, as, readOptions, shape, signalOf } from "./options.js";
 import { type Call, part, type Transport } from "./transport.js";
 
 /** The longest wait of one call. */
 const SLICE_MS = 30_000;
-
-/** A call that an abort signal can end. */
-export interface Abortable {
-  /** Ends the call; it then rejects with the reason of the signal. */
-  signal?: AbortSignal;
-}
 
 /** How to wait for the end of a job. */
 export interface ResultOptions extends Abortable {
@@ -60,6 +54,8 @@ const CHANGES = shape({
   expiresAt: as.orNull(as.moment),
 });
 
+const WHEN = shape({ runAt: as.moment, delay: as.duration });
+
 /** The answer of a push. */
 export interface Pushed {
   /** Whether the job was there already, by its id or its unique key: nothing was stored. */
@@ -90,13 +86,24 @@ export class Job<R = unknown> implements Pushed {
     return `jobs/${part(this.id)}`;
   }
 
-  /** Reads the job. @throws `NotFound` once it is no longer kept. */
-  get(options?: Abortable): Promise<JobRecord> {
-    return this.#shown({ method: "GET", path: this.#path, ...signalOf(options, "get") });
+  #call<T>(
+    call: string,
+    method: Call["method"],
+    below: string,
+    options: Abortable | undefined,
+    body?: string,
+    id = this.id,
+  ): Promise<T> {
+    return this.#transport.call(call, method, below === "" ? ["jobs", id] : ["jobs", id, below], options, body);
   }
 
-  async #shown(call: Call): Promise<JobRecord> {
-    return await shownJob(this.#transport.codec, await this.#transport.json(call));
+  /** Reads the job. @throws `NotFound` once it is no longer kept. */
+  get(options?: Abortable): Promise<JobRecord> {
+    return this.#shown(this.#call("get", "GET", "", options));
+  }
+
+  async #shown(read: Promise<JobRecord>): Promise<JobRecord> {
+    return await shownJob(this.#transport.codec, await read);
   }
 
   /**
@@ -164,61 +171,58 @@ export class Job<R = unknown> implements Pushed {
 
   /** Says what the job waits for: `summary` is a sentence, `reasons` has the parts. */
   explain(options?: Abortable): Promise<Explained> {
-    return this.#transport.json({ method: "GET", path: `${this.#path}/explain`, ...signalOf(options, "explain") });
+    return this.#call("explain", "GET", "explain", options);
   }
 
   /** Cancels the job. A running one is asked to stop. @throws `Conflict` if it has ended otherwise. */
   cancel(options?: Abortable): Promise<JobRecord> {
-    return this.#shown({ method: "POST", path: `${this.#path}/cancel`, ...signalOf(options, "cancel") });
+    return this.#shown(this.#call("cancel", "POST", "cancel", options));
   }
 
   /** Lets a failed or cancelled job run again; its attempts begin at 0. @throws `Conflict` if it is neither. */
   async retry(options?: Abortable): Promise<JobRecord> {
-    const signal = signalOf(options, "retry");
     // A repeat must not retry the next end: it names the end that it is about.
-    const before = await this.get(signal);
+    const before = await this.get(options);
     const body = before.finished_at === null ? undefined : JSON.stringify({ finished_at: before.finished_at });
     try {
-      return await this.#shown({ method: "POST", path: `${this.#path}/retry`, body, ...signal });
+      return await this.#shown(this.#call("retry", "POST", "retry", options, body));
     } catch (refused) {
       if (!(refused instanceof Conflict) || refused.code !== "wrong_state" || body === undefined) throw refused;
       // The first sending may have been carried out.
-      const after = await this.get(signal);
+      const after = await this.get(options);
       if (after.finished_at === before.finished_at) throw refused;
       return after;
     }
   }
 
   /** Changes when the job may run. @throws `Conflict` if it runs or has ended. */
-  reschedule(when: { runAt: Moment } | { delay: Duration }, options?: Abortable): Promise<JobRecord> {
-    for (const name in when)
-      if (name !== "runAt" && name !== "delay") unknownOption(name, ["runAt", "delay"], "reschedule");
-    return this.change(when, options);
+  async reschedule(when: { runAt: Moment } | { delay: Duration }, options?: Abortable): Promise<JobRecord> {
+    readOptions(when, WHEN, "reschedule");
+    return await this.change(when, options);
   }
 
   /** Changes a job that waits. @throws `Conflict` if it runs or has ended. */
   async change(changes: JobChanges, options?: Abortable): Promise<JobRecord> {
     const read = readOptions(changes, CHANGES, "change") as JobPatch;
-    const signal = signalOf(options, "change");
     const { codec } = this.#transport;
-    let path = this.#path;
+    let id: string | undefined;
     if (codec && read.payload !== undefined) {
       // Sealed for its queue and kind. A key may pass to a job of another place, so the id names it.
-      const job = await this.get(signal);
-      path = `jobs/${part(job.id)}`;
+      const job = await this.get(options);
+      id = job.id;
       read.payload = JSON.parse(await seal(codec, encode(read.payload, "payload"), "payload", job));
     }
-    return await this.#shown({ method: "PATCH", path, body: encode(read, "change"), ...signal });
+    return await this.#shown(this.#call("change", "PATCH", "", options, encode(read, "change"), id));
   }
 
   /** Lets a scheduled job run now. @throws `Conflict` if it waits for parents or has ended. */
   runNow(options?: Abortable): Promise<JobRecord> {
-    return this.#shown({ method: "POST", path: `${this.#path}/run-now`, ...signalOf(options, "runNow") });
+    return this.#shown(this.#call("runNow", "POST", "run-now", options));
   }
 
   /** Cancels and forgets the job. @throws `Conflict` if it runs. */
   async delete(options?: Abortable): Promise<void> {
-    await this.#transport.send({ method: "DELETE", path: this.#path, ...signalOf(options, "delete") });
+    await this.#call("delete", "DELETE", "", options);
   }
 
   /** The jobs that it waits for, with their results. */
@@ -235,15 +239,4 @@ export class Job<R = unknown> implements Pushed {
   }
 }
 
-const SIGNAL = shape({ signal: as.signal });
 const WAITING = shape({ signal: as.signal, wait: as.ms });
-
-/** The signal of a call that has no other option. */
-export function signalOf(options: Abortable | undefined, call: string): { signal?: AbortSignal } {
-  return options === undefined ? {} : (readOptions(options, SIGNAL, call) as { signal?: AbortSignal });
-}
-
-/** Milliseconds of a wait, without end if it is absent. */
-export function endOfWait(wait: Duration | undefined): number {
-  return wait === undefined ? Number.POSITIVE_INFINITY : now() + milliseconds(wait, "wait");
-}

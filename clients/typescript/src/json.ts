@@ -48,7 +48,7 @@ function check(value: unknown, where: string, depth: number, mends: boolean): vo
       if (value !== null) checkObject(value, where, depth, mends);
       return;
     default:
-      refuse(where, `a ${typeof value} is not JSON`);
+      refuse(where, `a ${typeof value} is not JSON; leave it out, or use text`);
   }
 }
 
@@ -63,7 +63,8 @@ function checkObject(value: object, where: string, depth: number, mends: boolean
     return;
   }
   if ("toJSON" in value && typeof value.toJSON === "function") {
-    if (value instanceof Date && Number.isNaN(value.getTime())) refuse(where, "an invalid Date is not JSON");
+    if (value instanceof Date && Number.isNaN(value.getTime()))
+      refuse(where, "an invalid Date is not JSON; use null or text");
     return;
   }
   if (value instanceof Map || value instanceof Set || ArrayBuffer.isView(value)) {

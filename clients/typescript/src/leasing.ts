@@ -1,14 +1,13 @@
 import { hostname } from "node:os";
 import { now } from "./clock.js";
 import { type Duration, durationText } from "./durations.js";
-import { NotGranted, TenureError, Unreachable } from "./errors.js";
+import { NotGranted, TenureError, Unreachable, wrong } from "./errors.js";
 import type { Granted, LeasedResource, Lease as LeaseRecord, Reason, Need as WireNeed } from "./generated.js";
 import type { Heartbeats, HeldLease } from "./heartbeats/heartbeats.js";
 import type { StopReason } from "./heartbeats/holdings.js";
 import { holderShown, newId } from "./ids.js";
-import type { Abortable } from "./job.js";
 import { describeNeeds, type Need, needsJson } from "./needs.js";
-import { as, readOptions, shape, wrong } from "./options.js";
+import { type Abortable, as, readOptions, shape } from "./options.js";
 import { LeaseLost } from "./outcomes.js";
 import type { Transport } from "./transport.js";
 import { resourceOf, Verdicts } from "./verdicts.js";

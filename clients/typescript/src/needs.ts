@@ -1,5 +1,6 @@
+import { wrong } from "./errors.js";
 import type { Need as WireNeed } from "./generated.js";
-import { as, readOptions, shape, wrong } from "./options.js";
+import { as, readOptions, shape } from "./options.js";
 import { shown } from "./text.js";
 
 /** Permits and rate tokens of a limit. */

@@ -1,23 +1,10 @@
-import { type Duration, durationText, type Moment, milliseconds, momentText } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { durationText, milliseconds, momentText } from "./durations.js";
+import { refuse, wrong } from "./errors.js";
+import type { Logger } from "./log.js";
 import { shown } from "./text.js";
 
 /** Reads one option; `name` is what messages call it. */
 export type Reader<T = unknown> = (value: unknown, name: string) => T;
-
-/** Fails with the name of an option, and what is wrong with its value. */
-export function wrong(name: string, why: string, hint?: string): never {
-  throw new WrongOption("wrong_option", `${name} ${why}`, { hint });
-}
-
-function guarded<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (refused) {
-    if (refused instanceof TypeError) throw new WrongOption("wrong_option", refused.message);
-    throw refused;
-  }
-}
 
 /** Readers of options, by their kind. */
 export const as = {
@@ -27,10 +14,10 @@ export const as = {
   flag: (value: unknown, name: string): boolean =>
     typeof value === "boolean" ? value : wrong(name, `must be true or false, not ${shown(value)}`),
   /** Milliseconds of a duration. */
-  ms: (value: unknown, name: string): number => guarded(() => milliseconds(value as Duration, name)),
+  ms: milliseconds as Reader<number>,
   /** A duration, as the server reads it. */
-  duration: (value: unknown, name: string): string => guarded(() => durationText(value as Duration, name)),
-  moment: (value: unknown, name: string): string => guarded(() => momentText(value as Moment, name)),
+  duration: durationText as Reader<string>,
+  moment: momentText as Reader<string>,
   whole:
     (least: number, most = Number.MAX_SAFE_INTEGER): Reader<number> =>
     (value, name) =>
@@ -52,6 +39,17 @@ export const as = {
     Array.isArray(value) && value.every((each) => typeof each === "string")
       ? value
       : wrong(name, `must be an array of text, not ${shown(value)}`),
+  /** An array, a generator or anything else that is iterated, if need be with `await`. */
+  items: <S extends Iterable<unknown> | AsyncIterable<unknown>>(value: S, name: string): S =>
+    typeof value === "object" && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value)
+      ? value
+      : wrong(name, `must be an array or another iterable, not ${shown(value)}`),
+  logger: (value: unknown, name: string): Logger | false => {
+    const logger = value as Logger | false | null;
+    if (logger === false || [logger?.info, logger?.warn, logger?.error].every((each) => typeof each === "function"))
+      return logger as Logger | false;
+    return wrong(name, `must be an object with \`info\`, \`warn\` and \`error\`, or false, not ${shown(value)}`);
+  },
   callable: (value: unknown, name: string): ((...args: never[]) => unknown) =>
     typeof value === "function" ? (value as () => unknown) : wrong(name, `must be a function, not ${shown(value)}`),
   signal: (value: unknown, name: string): AbortSignal =>
@@ -84,7 +82,7 @@ export function readOptions(given: object | undefined, known: Shape, call: strin
   const read: Record<string, unknown> = {};
   if (given === undefined) return read;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw new WrongOption("wrong_option", `${call} takes its options as an object, not ${shown(given)}`);
+    refuse(`${call} takes its options as an object, not ${shown(given)}`);
   }
   for (const name in given) {
     const value = (given as Record<string, unknown>)[name];
@@ -98,9 +96,8 @@ export function readOptions(given: object | undefined, known: Shape, call: strin
 /** Fails since a call has no such option. */
 export function unknownOption(name: string, known: string[], call: string): never {
   const near = nearest(name, known);
-  throw new WrongOption("wrong_option", `${call} has no option "${name}"`, {
-    hint: near ? `did you mean "${near}"?` : `it has ${known.map((each) => `"${each}"`).join(", ")}`,
-  });
+  const hint = near ? `did you mean "${near}"?` : `it has ${known.map((each) => `"${each}"`).join(", ")}`;
+  refuse(`${call} has no option "${name}"`, hint);
 }
 
 /** The choice that was perhaps meant, by the letters that differ. */
@@ -133,4 +130,17 @@ function distance(a: string, b: string): number {
     row = next;
   }
   return row[b.length] as number;
+}
+
+/** A call that an abort signal can end. */
+export interface Abortable {
+  /** Ends the call; it then rejects with the reason of the signal. */
+  signal?: AbortSignal;
+}
+
+const SIGNAL = shape({ signal: as.signal });
+
+/** The signal of a call that has no other option. */
+export function signalOf(options: Abortable | undefined, call: string): Abortable {
+  return readOptions(options, SIGNAL, call);
 }

@@ -1,5 +1,5 @@
-import { type Duration, durationText, type Moment, momentText } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { type Duration, durationText, type Moment, milliseconds, momentText } from "./durations.js";
+import { wrong } from "./errors.js";
 
 /** How a run ended, as the server reads it, without its lease. */
 export interface OutcomeFields {
@@ -24,13 +24,8 @@ function cause(of: unknown): ErrorOptions | undefined {
   return of === undefined ? undefined : { cause: of };
 }
 
-function moved(name: string, read: () => string): string {
-  try {
-    return read();
-  } catch (refused) {
-    throw refused instanceof TypeError ? new WrongOption("wrong_option", `${name}: ${refused.message}`) : refused;
-  }
-}
+const SNOOZE = "the time of Snooze";
+const SNOOZE_MIN_MS = 100;
 
 /** The job fails for good: a retry would not help. */
 export class Final extends Outcome {
@@ -52,7 +47,10 @@ export class Snooze extends Outcome {
   /** @param when for how long, from 100 ms on, or until which moment. */
   constructor(when: Duration | { until: Moment }) {
     const until = typeof when === "object" ? when.until : undefined;
-    const text = moved("Snooze", () => (until === undefined ? durationText(when as Duration) : momentText(until)));
+    const text = until === undefined ? durationText(when as Duration, SNOOZE) : momentText(until, SNOOZE);
+    if (until === undefined && milliseconds(when as Duration) < SNOOZE_MIN_MS) {
+      wrong(SNOOZE, `is ${text}; it must be at least ${SNOOZE_MIN_MS}ms`, "throw a Released to run at once");
+    }
     super(until === undefined ? `snoozed for ${text}` : `snoozed until ${text}`);
     this.#when = until === undefined ? { for: text } : { until: text };
   }
@@ -85,7 +83,7 @@ export class RetryIn extends Outcome {
    */
   constructor(wait: Duration, message = "failed", options?: { cause?: unknown }) {
     super(message, cause(options?.cause));
-    this.#wait = moved("RetryIn", () => durationText(wait));
+    this.#wait = durationText(wait, "the time of RetryIn");
   }
 
   /** @internal */

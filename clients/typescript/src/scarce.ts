@@ -1,12 +1,13 @@
 import type { Duration, Moment } from "./durations.js";
+import { wrong } from "./errors.js";
 import type { Limit, Pool, Queue, Resource, Synced } from "./generated.js";
-import { type Abortable, signalOf } from "./job.js";
 import { type RetryOptions, retryJson } from "./job-fields.js";
 import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
-import { as, type Reader, readOptions, type Shape, shape, wrong } from "./options.js";
-import { part, type Transport } from "./transport.js";
+import { type Abortable, as, type Reader, readOptions, type Shape, shape, signalOf } from "./options.js";
+import { shown } from "./text.js";
+import { type Call, part, type Transport } from "./transport.js";
 
 /** How many in a period: `"10/1s"`, `"100/5m"`, or an object. */
 export type Rate = `${number}/${string}` | RateOptions;
@@ -90,7 +91,7 @@ const LARGE = 2 * 1024 * 1024;
 const rate: Reader = (value, name) => {
   if (typeof value === "string") {
     const found = /^(\d+)\/(.+)$/.exec(value.trim());
-    if (!found) wrong(name, 'must be written as "10/1s" or "100/5m"');
+    if (!found) wrong(name, `is ${shown(value)}; write it as "10/1s" or "100/5m"`);
     const per = /^\d/.test(found[2] as string) ? found[2] : `1${found[2]}`;
     return { count: Number(found[1]), per: as.duration(per, name) };
   }
@@ -124,6 +125,7 @@ const QUEUE = shape({
 const RESOURCE = shape({ id: as.text, data: as.any, tags: as.texts, slots: as.whole(1) });
 const RESOURCE_CHANGES = shape({ data: as.any, tags: as.texts, slots: as.whole(1) });
 const UNTIL = shape({ for: as.duration, until: as.moment });
+const OBSERVED = shape({ external: as.whole(0), for: as.duration });
 const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
 
 /** Things of one kind that have a name and settings. `T` is what the server shows of one. */
@@ -135,26 +137,33 @@ class Named<T, S> {
     private readonly shape: Shape,
   ) {}
 
-  protected path(name: string, below = ""): string {
-    if (typeof name !== "string" || name === "") wrong("the name", "must be text that is not empty");
-    return `${this.kind}/${part(name)}${below}`;
+  /** Makes a call about one of them; `below` are words and names in turn. */
+  protected call<A>(
+    verb: string,
+    method: Call["method"],
+    name: string,
+    below: readonly string[],
+    options: Abortable | undefined,
+    body?: object,
+  ): Promise<A> {
+    const path = [this.kind, name, ...below];
+    return this.transport.call(`${this.kind}.${verb}`, method, path, options, body && (() => encode(body, "settings")));
   }
 
   /** Sets what is given, and leaves the rest as it is; makes what is not there. */
   async set(name: string, settings: S, options?: Abortable): Promise<T> {
-    const body = encode(readOptions(settings as object, this.shape, `${this.kind}.set`), "settings");
-    const signal = signalOf(options, `${this.kind}.set`);
+    const read = readOptions(settings as object, this.shape, `${this.kind}.set`);
     try {
-      return await this.transport.json<T>({ method: "PATCH", path: this.path(name), body, ...signal });
+      return await this.call<T>("set", "PATCH", name, [], options, read);
     } catch (refused) {
       if ((refused as { status?: number }).status !== 404) throw refused;
-      return await this.transport.json<T>({ method: "PUT", path: this.path(name), body, ...signal });
+      return await this.call<T>("set", "PUT", name, [], options, read);
     }
   }
 
   /** Shows one. @throws `NotFound` */
   get(name: string, options?: Abortable): Promise<T> {
-    return this.transport.json({ method: "GET", path: this.path(name), ...signalOf(options, `${this.kind}.get`) });
+    return this.call("get", "GET", name, [], options);
   }
 
   /** All, by name. */
@@ -164,13 +173,7 @@ class Named<T, S> {
 
   /** Deletes one. @throws `NotFound`, or `Conflict` if it is in use. */
   async delete(name: string, options?: Abortable): Promise<void> {
-    await this.transport.send({ method: "DELETE", path: this.path(name), ...signalOf(options, `${this.kind}.delete`) });
-  }
-
-  protected post<A>(name: string, below: string, body: object | undefined, options: Abortable | undefined): Promise<A> {
-    const signal = signalOf(options, below);
-    const text = body === undefined ? undefined : encode(body, "body");
-    return this.transport.json({ method: "POST", path: this.path(name, `/${below}`), body: text, ...signal });
+    await this.call("delete", "DELETE", name, [], options);
   }
 }
 
@@ -182,19 +185,19 @@ export class Limits extends Named<Limit, LimitSettings> {
   }
 
   /** Grants nothing before a moment; the later one of two pauses holds. */
-  pause(name: string, until: Until, options?: Abortable): Promise<Limit> {
-    return this.post(name, "pause", readOptions(until, UNTIL, "pause"), options);
+  async pause(name: string, until: Until, options?: Abortable): Promise<Limit> {
+    return await this.call("pause", "POST", name, ["pause"], options, readOptions(until, UNTIL, "limits.pause"));
   }
 
   /** Ends a pause. */
   resume(name: string, options?: Abortable): Promise<Limit> {
-    return this.post(name, "resume", undefined, options);
+    return this.call("resume", "POST", name, ["resume"], options);
   }
 
   /** Says how many permits work takes that Tenure does not run, until the next observation or for a time. */
-  observe(name: string, observed: { external: number; for?: Duration }, options?: Abortable): Promise<Limit> {
-    const read = readOptions(observed, shape({ external: as.whole(0), for: as.duration }), "observe");
-    return this.post(name, "observe", read, options);
+  async observe(name: string, observed: { external: number; for?: Duration }, options?: Abortable): Promise<Limit> {
+    const read = readOptions(observed, OBSERVED, "limits.observe");
+    return await this.call("observe", "POST", name, ["observe"], options, read);
   }
 }
 
@@ -206,13 +209,14 @@ export class Queues extends Named<Queue, QueueSettings> {
   }
 
   /** Grants no job of it; running ones go on, and pushes are taken. Without a time, until `resume`. */
-  pause(name: string, until?: Until, options?: Abortable): Promise<Queue> {
-    return this.post(name, "pause", until && readOptions(until, UNTIL, "pause"), options);
+  async pause(name: string, until?: Until, options?: Abortable): Promise<Queue> {
+    const read = until && readOptions(until, UNTIL, "queues.pause");
+    return await this.call("pause", "POST", name, ["pause"], options, read);
   }
 
   /** Ends a pause. */
   resume(name: string, options?: Abortable): Promise<Queue> {
-    return this.post(name, "resume", undefined, options);
+    return this.call("resume", "POST", name, ["resume"], options);
   }
 }
 
@@ -227,62 +231,62 @@ export class Pools extends Named<Pool, PoolSettings> {
    * Makes the pool have exactly these resources. Absent ones retire when they are free; leases, rests
    * and bans stay. An empty set, or one that retires more than half, is refused without `force`.
    */
-  sync(
+  async sync(
     name: string,
     resources: Iterable<NewResource>,
     options?: { force?: boolean; version?: number } & Abortable,
   ): Promise<Synced> {
-    const { signal, ...query } = readOptions(options, SYNC, "sync") as { signal?: AbortSignal };
-    const written = [...resources].map((each) => encode(readOptions(each, RESOURCE, "sync"), "resources"));
-    const path = this.path(name, "/resources");
-    const body = `[${written.join(",")}]`;
-    if (body.length < LARGE) return this.transport.json({ method: "PUT", path, query, body, signal });
+    const { signal, ...query } = readOptions(options, SYNC, "pools.sync") as { signal?: AbortSignal };
+    const written = [...as.items(resources, "the resources of pools.sync")].map((each) =>
+      encode(readOptions(each, RESOURCE, "pools.sync"), "resources"),
+    );
+    const path = `pools/${part(name)}/resources`;
+    const whole = `[${written.join(",")}]`;
     // A body of JSON takes 8 MiB, and one of lines takes any number.
-    return this.transport.json({ method: "PUT", path, query, body: written.join("\n"), bodyLines: true, signal });
+    const bodyLines = whole.length >= LARGE;
+    const body = bodyLines ? written.join("\n") : whole;
+    return await this.transport.json({ method: "PUT", path, query, body, bodyLines, signal });
   }
 
   /** Adds a resource, or updates its data, tags and slots. */
-  add(name: string, resource: NewResource, options?: Abortable): Promise<Resource> {
-    return this.post(name, "resources", readOptions(resource, RESOURCE, "add"), options);
+  async add(name: string, resource: NewResource, options?: Abortable): Promise<Resource> {
+    return await this.call("add", "POST", name, ["resources"], options, readOptions(resource, RESOURCE, "pools.add"));
   }
 
   /** Changes data, tags or slots of a resource. */
-  change(name: string, id: string, changes: Omit<NewResource, "id">, options?: Abortable): Promise<Resource> {
-    const body = encode(readOptions(changes, RESOURCE_CHANGES, "change"), "changes");
-    return this.transport.json({ method: "PATCH", path: this.#of(name, id), body, ...signalOf(options, "change") });
+  async change(name: string, id: string, changes: Omit<NewResource, "id">, options?: Abortable): Promise<Resource> {
+    const read = readOptions(changes, RESOURCE_CHANGES, "pools.change");
+    return await this.call("change", "PATCH", name, ["resources", id], options, read);
   }
 
   /** The resources of a pool. Their data is hidden. */
   resources(name: string, options?: Abortable): AsyncIterable<Resource> {
-    return listOf(this.transport, this.path(name, "/resources"), {}, signalOf(options, "resources").signal);
+    return listOf(this.transport, `pools/${part(name)}/resources`, {}, signalOf(options, "pools.resources").signal);
   }
 
   /** One resource. Its data is hidden. @throws `NotFound` */
   resource(name: string, id: string, options?: Abortable): Promise<Resource> {
-    return this.transport.json({ method: "GET", path: this.#of(name, id), ...signalOf(options, "resource") });
+    return this.call("resource", "GET", name, ["resources", id], options);
   }
 
   /** Takes a resource out of the pool, once it is free. */
   async remove(name: string, id: string, options?: Abortable): Promise<void> {
-    await this.transport.send({ method: "DELETE", path: this.#of(name, id), ...signalOf(options, "remove") });
+    await this.call("remove", "DELETE", name, ["resources", id], options);
   }
 
   /** Lets a resource rest. */
-  cool(name: string, id: string, until: Until, options?: Abortable): Promise<Resource> {
-    return this.post(name, `resources/${part(id)}/cool`, readOptions(until, UNTIL, "cool"), options);
+  async cool(name: string, id: string, until: Until, options?: Abortable): Promise<Resource> {
+    const read = readOptions(until, UNTIL, "pools.cool");
+    return await this.call("cool", "POST", name, ["resources", id, "cool"], options, read);
   }
 
   /** Hands a resource out no more. */
   ban(name: string, id: string, reason: string, options?: Abortable): Promise<Resource> {
-    return this.post(name, `resources/${part(id)}/ban`, { reason }, options);
+    return this.call("ban", "POST", name, ["resources", id, "ban"], options, { reason });
   }
 
   /** Makes a resource available again. It ends no lease. */
   restore(name: string, id: string, options?: Abortable): Promise<Resource> {
-    return this.post(name, `resources/${part(id)}/restore`, undefined, options);
-  }
-
-  #of(name: string, id: string): string {
-    return this.path(name, `/resources/${part(id)}`);
+    return this.call("restore", "POST", name, ["resources", id, "restore"], options);
   }
 }

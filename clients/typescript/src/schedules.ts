@@ -1,16 +1,16 @@
 import { seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { refuse } from "./errors.js";
 import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
 import { newId } from "./ids.js";
-import { type Abortable, Job, signalOf } from "./job.js";
+import { Job } from "./job.js";
 import { labelsJson, type RetryOptions, retryJson } from "./job-fields.js";
 import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
-import { as, type Reader, readOptions, type Shape, shape } from "./options.js";
+import { type Abortable, as, type Reader, readOptions, type Shape, shape } from "./options.js";
 import type { Until } from "./scarce.js";
-import { part, type Transport } from "./transport.js";
+import type { Transport } from "./transport.js";
 
 /** When a schedule fires, and what it does with moments that it cannot fire. */
 export interface Timing {
@@ -129,22 +129,25 @@ export class Schedules {
     this.transport = transport;
   }
 
-  #path(id: string, below = ""): string {
-    return `schedules/${part(id)}${below}`;
-  }
-
   /** Makes a schedule, or replaces all settings of one. The same settings again do nothing. */
   async set(id: string, settings: ScheduleSettings, options?: Abortable): Promise<Schedule> {
-    const body = JSON.stringify(await this.#sealed(readOptions(settings, SETTINGS, "schedules.set")));
-    const signal = signalOf(options, "schedules.set");
-    return await this.transport.json({ method: "PUT", path: this.#path(id), body, ...signal });
+    return await this.#write("set", "PUT", id, settings, options);
   }
 
   /** Changes what is given. @throws `NotFound` */
   async change(id: string, changes: Partial<ScheduleSettings>, options?: Abortable): Promise<Schedule> {
-    const body = JSON.stringify(await this.#sealed(readOptions(changes, SETTINGS, "schedules.change")));
-    const signal = signalOf(options, "schedules.change");
-    return await this.transport.json({ method: "PATCH", path: this.#path(id), body, ...signal });
+    return await this.#write("change", "PATCH", id, changes, options);
+  }
+
+  async #write(
+    verb: string,
+    method: "PUT" | "PATCH",
+    id: string,
+    given: object,
+    options?: Abortable,
+  ): Promise<Schedule> {
+    const body = async () => JSON.stringify(await this.#sealed(readOptions(given, SETTINGS, `schedules.${verb}`)));
+    return await this.transport.call(`schedules.${verb}`, method, ["schedules", id], options, body);
   }
 
   async #sealed(item: { job?: ScheduledJob }): Promise<object> {
@@ -156,7 +159,7 @@ export class Schedules {
 
   /** Shows one, with its next five moments. @throws `NotFound` */
   get(id: string, options?: Abortable): Promise<Schedule> {
-    return this.transport.json({ method: "GET", path: this.#path(id), ...signalOf(options, "schedules.get") });
+    return this.transport.call("schedules.get", "GET", ["schedules", id], options);
   }
 
   /** All schedules, or those of one owner, by id. */
@@ -168,35 +171,25 @@ export class Schedules {
 
   /** Deletes one. Its jobs stay. @throws `NotFound` */
   async delete(id: string, options?: Abortable): Promise<void> {
-    await this.transport.send({ method: "DELETE", path: this.#path(id), ...signalOf(options, "schedules.delete") });
+    await this.transport.call("schedules.delete", "DELETE", ["schedules", id], options);
   }
 
   /** Fires no moment for a time, until a moment, or until `resume`. */
   pause(id: string, until?: Until, options?: Abortable): Promise<Schedule> {
-    const body = until && JSON.stringify(readOptions(until, UNTIL, "pause"));
-    return this.transport.json({
-      method: "POST",
-      path: this.#path(id, "/pause"),
-      body,
-      ...signalOf(options, "pause"),
-    });
+    const body = () => until && JSON.stringify(readOptions(until, UNTIL, "schedules.pause"));
+    return this.transport.call("schedules.pause", "POST", ["schedules", id, "pause"], options, body);
   }
 
   /** Ends a pause. */
   resume(id: string, options?: Abortable): Promise<Schedule> {
-    return this.transport.json({ method: "POST", path: this.#path(id, "/resume"), ...signalOf(options, "resume") });
+    return this.transport.call("schedules.resume", "POST", ["schedules", id, "resume"], options);
   }
 
   /** Makes its job now, beside its moments. */
   async runNow(id: string, options?: Abortable): Promise<Job> {
     const body = JSON.stringify({ id: newId("job") });
-    const signal = signalOf(options, "runNow");
-    const made = await this.transport.json<{ id: string; duplicate: boolean }>({
-      method: "POST",
-      path: this.#path(id, "/run-now"),
-      body,
-      ...signal,
-    });
+    const path = ["schedules", id, "run-now"];
+    const made = await this.transport.call<{ id: string }>("schedules.runNow", "POST", path, options, body);
     return new Job(this.transport, made.id, { duplicate: false, replaced: false });
   }
 
@@ -214,14 +207,9 @@ export class Schedules {
       count: as.whole(1, 100),
       id: as.text,
     });
-    const body = JSON.stringify(readOptions(timing, known, "preview"));
-    const path = "schedules/preview";
-    const found = await this.transport.json<{ next: string[] }>({
-      method: "POST",
-      path,
-      body,
-      ...signalOf(options, "preview"),
-    });
+    const body = JSON.stringify(readOptions(timing, known, "schedules.preview"));
+    const path = ["schedules", "preview"];
+    const found = await this.transport.call<{ next: string[] }>("schedules.preview", "POST", path, options, body);
     return found.next.map((each) => new Date(each));
   }
 
@@ -230,15 +218,15 @@ export class Schedules {
    *
    * @throws `Invalid` with the code `empty_set` or `retires_most`, unless `force` is given.
    */
-  sync(owner: string, items: readonly ScheduleItem[], options?: SyncOptions): Promise<SyncedSchedules> {
+  async sync(owner: string, items: readonly ScheduleItem[], options?: SyncOptions): Promise<SyncedSchedules> {
     const { signal, ...query } = readOptions(options, SYNC, "schedules.sync") as { signal?: AbortSignal };
-    const read = items.map((item) => {
+    const read = [...as.items(items, "the items of schedules.sync")].map((item, n) => {
       const written = readOptions(item, ITEM, "schedules.sync");
       if (written["id"] === undefined)
-        throw new WrongOption("wrong_option", 'a schedule of schedules.sync has no "id"');
+        refuse(`item ${n} of schedules.sync has no "id"`, "without one a sync could not tell it from a new one");
       return written;
     });
-    return this.putSet(owner, read, query, signal);
+    return await this.putSet(owner, read, query, signal);
   }
 
   /** Sends a set whose items are read already. @internal */

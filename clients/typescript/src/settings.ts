@@ -2,10 +2,10 @@ import { readFileSync, statSync } from "node:fs";
 import { type Address, DEFAULT_PORT, readAddresses, readStore, type StoreAddress } from "./addresses.js";
 import type { Codec } from "./codec.js";
 import type { Duration } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { refuse, wrong } from "./errors.js";
 import type { Instrumentation } from "./instrumentation.js";
 import { type Logger, SILENT, TO_STDERR, unfailing } from "./log.js";
-import { as, readOptions, shape, wrong } from "./options.js";
+import { as, readOptions, shape } from "./options.js";
 import { shown } from "./text.js";
 
 /** The token: text, or a function that returns it, asked at the first call, each minute, and after a 401. */
@@ -48,21 +48,22 @@ export interface ClientOptions {
   instrumentation?: Instrumentation;
 }
 
+const NAMESPACE = "must be 1 to 63 of the characters a-z, 0-9 and -";
 const SHAPE = shape({
   url: as.text,
   token: (value, name) => {
     if (typeof value === "string" || typeof value === "function") return value;
-    throw new WrongOption("wrong_option", `${name} must be text or a function, not ${shown(value)}`);
+    refuse(`${name} must be text or a function, not ${shown(value)}`);
   },
   tokenFile: as.text,
-  namespace: as.text,
+  namespace: (value, name) => (/^[a-z0-9-]{1,63}$/.test(as.text(value, name)) ? value : wrong(name, NAMESPACE)),
   ca: as.text,
   clientCert: as.text,
   clientKey: as.text,
   fetch: as.callable,
   retryFor: as.ms,
   owner: as.text,
-  logger: as.any,
+  logger: as.logger,
   codec: (value, name) => {
     const codec = value as Partial<Codec> | null;
     return typeof codec?.encode === "function" && typeof codec.decode === "function" && codec.name
@@ -70,7 +71,9 @@ const SHAPE = shape({
       : wrong(name, "must be an object with a `name`, `encode` and `decode`");
   },
   instrumentation: (value, name) =>
-    typeof value === "object" && value !== null ? value : wrong(name, `must be an object, not ${shown(value)}`),
+    typeof value === "object" && value !== null
+      ? value
+      : wrong(name, `must be an object with \`push\`, \`run\` or \`settle\`, not ${shown(value)}`),
 });
 
 /** The part of the settings that can be sent to another thread, which then calls the same servers. */
@@ -112,7 +115,7 @@ export function readSettings(options: ClientOptions | undefined): Settings {
   const cert = pem(given("client_cert", "TENURE_CLIENT_CERT"), "clientCert");
   const key = pem(given("client_key", "TENURE_CLIENT_KEY"), "clientKey");
   if ((cert === undefined) !== (key === undefined)) {
-    throw new WrongOption("wrong_option", "clientCert and clientKey go together; give both or none");
+    refuse("clientCert and clientKey go together; give both or none");
   }
   const token = (read["token"] as Token | undefined) ?? (process.env["TENURE_TOKEN"] || undefined);
   const file = token === undefined ? given("token_file", "TENURE_TOKEN_FILE") : undefined;
@@ -141,10 +144,10 @@ function pem(given: string | undefined, name: string): string | undefined {
     text = readFileSync(given, "utf8");
   } catch (refused) {
     const code = (refused as NodeJS.ErrnoException).code ?? "unreadable";
-    throw new WrongOption("wrong_option", `${name} names the file ${shown(given)}, which cannot be read (${code})`);
+    refuse(`${name} names the file ${shown(given)}, which cannot be read (${code})`);
   }
   if (text.includes("-----BEGIN ")) return text;
-  throw new WrongOption("wrong_option", `${name} names the file ${shown(given)}, which is not PEM`);
+  refuse(`${name} names the file ${shown(given)}, which is not PEM`);
 }
 
 const ASK_AGAIN_MS = 60_000;
@@ -163,7 +166,7 @@ export class TokenSource {
   constructor(given: Token | undefined, file: string | undefined) {
     this.#given = given;
     this.file = file;
-    if (typeof given === "string") this.#known = given;
+    if (typeof given === "string") this.#known = sendable(given, "token");
   }
 
   /** The token; `fresh` asks for it again, since the server refused the present one. */
@@ -190,23 +193,27 @@ export class TokenSource {
       // A file that is being replaced may be away for a moment: the token that is known goes on.
       if (this.#known === undefined) {
         const code = (refused as NodeJS.ErrnoException).code ?? "unreadable";
-        throw new WrongOption("wrong_option", `the token file ${shown(file)} cannot be read (${code})`);
+        refuse(`the token file ${shown(file)} cannot be read (${code})`);
       }
     }
-    if (this.#known === undefined) throw new WrongOption("wrong_option", `the token file ${shown(file)} has no token`);
-    return this.#known;
+    if (this.#known === undefined) refuse(`the token file ${shown(file)} has no token`, "write it into the first line");
+    return sendable(this.#known, `the token of ${shown(file)}`);
   }
 
   async #ask(ask: () => string | Promise<string>): Promise<string> {
     const token: unknown = await ask();
     if (typeof token !== "string" || token === "") {
-      throw new WrongOption(
-        "wrong_option",
-        `the function \`token\` must return the token as text, not ${typeof token}`,
-      );
+      refuse(`the function \`token\` must return the token as text, not ${typeof token}`);
     }
-    this.#known = token;
+    this.#known = sendable(token, "the token that the function `token` returned");
     this.#until = Date.now() + ASK_AGAIN_MS;
-    return token;
+    return this.#known;
   }
+}
+
+/** A token as a header takes it. One that is read from a file ends with a line break; a space within has no meaning. */
+function sendable(token: string, name: string): string {
+  const trimmed = token.trim();
+  if (/^[\x21-\x7e]*$/.test(trimmed)) return trimmed;
+  return wrong(name, "must be visible ASCII characters without spaces", "give the token as `tenure token` printed it");
 }

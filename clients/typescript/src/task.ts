@@ -1,8 +1,8 @@
 import type { Context } from "./context.js";
 import type { Duration } from "./durations.js";
-import { WrongOption } from "./errors.js";
+import { refuse, wrong } from "./errors.js";
 import type { NewJob } from "./generated.js";
-import { type Abortable, Job } from "./job.js";
+import { Job } from "./job.js";
 import {
   JOB,
   type JobOptions,
@@ -16,7 +16,7 @@ import {
 } from "./job-fields.js";
 import { encode } from "./json.js";
 import type { Need } from "./needs.js";
-import { as, readOptions, type Shape, shape, wrong } from "./options.js";
+import { type Abortable, as, readOptions, type Shape, shape } from "./options.js";
 import { type PushedMany, type Pusher, type PushManyOptions, pushMany } from "./pushing.js";
 import type { StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
@@ -73,6 +73,7 @@ const TASK: Shape = shape({
 });
 const BATCH = shape({ max: as.whole(1, 1000), wait: as.ms });
 const PUSH: Shape = { ...JOB, queue: ["queue", as.text], signal: ["signal", as.signal] };
+const PUSH_MANY: Shape = { ...PUSH, onRefused: ["", as.callable] };
 const BATCH_WAIT_MS = 100;
 
 /** A kind of job: its name, its payload, its options and its handler. */
@@ -93,10 +94,9 @@ export class Task<In, R> implements Pushable<In> {
 
   /** @internal */
   constructor(pusher: Pusher, name: string, options: object, handler: Task<In, R>["handler"]) {
-    if (typeof name !== "string" || name === "")
-      throw new WrongOption("wrong_option", `the name of a task must be text, not ${shown(name)}`);
+    if (typeof name !== "string" || name === "") refuse(`the name of a task must be text, not ${shown(name)}`);
     if (typeof handler !== "function") {
-      throw new WrongOption("wrong_option", `the handler of task "${name}" must be a function, not ${shown(handler)}`);
+      refuse(`the handler of task "${name}" must be a function, not ${shown(handler)}`);
     }
     const read = readOptions(options, TASK, `task "${name}"`);
     const { schema, result, queue, needs: _n, unique: _u, expires_in: _e, batch, ...defaults } = read;
@@ -114,7 +114,8 @@ export class Task<In, R> implements Pushable<In> {
         max?: number;
         wait?: number;
       };
-      if (max === undefined) throw new WrongOption("wrong_option", `batch of task "${name}" has no "max"`);
+      if (max === undefined)
+        refuse(`batch of task "${name}" has no "max"`, "say how many jobs a call of the handler takes at most");
       this.batch = { max, wait: wait ?? BATCH_WAIT_MS };
     }
     // Found out now, and not at the first push.
@@ -194,7 +195,9 @@ export class Task<In, R> implements Pushable<In> {
     options: TaskPushOptions & PushManyOptions = {},
   ): Promise<PushedMany> {
     const { signal, onRefused, ...shared } = options;
-    if ("id" in shared) throw new WrongOption("wrong_option", "pushMany takes no id: it would be that of each job");
+    if ("id" in shared) refuse("pushMany takes no id: it would be that of each job");
+    readOptions(options, PUSH_MANY, `pushMany of task "${this.name}"`);
+    as.items(payloads, "the payloads of pushMany");
     const written = async function* (task: Task<In, R>): AsyncGenerator<WrittenJob, void, void> {
       for await (const payload of payloads) yield await task.#written(payload, shared);
     };

@@ -1,7 +1,7 @@
 import { sleep } from "./backoff.js";
-import { TenureError, WrongOption } from "./errors.js";
+import { refuse, TenureError } from "./errors.js";
 import type { Logger } from "./log.js";
-import { as, readOptions, type Shape, shape } from "./options.js";
+import { type Abortable, as, readOptions, type Shape, shape } from "./options.js";
 import { type Schedules, TIMING, type Timing } from "./schedules.js";
 import { checkTask, type Task } from "./task.js";
 
@@ -17,6 +17,7 @@ export interface ScheduleEntry<In> extends Omit<Timing, "cron" | "every"> {
 
 const ENTRY: Shape = shape({ ...TIMING, payload: as.any, id: as.text });
 const WHEN: Shape = shape(TIMING);
+const SYNC = shape({ force: as.flag, signal: as.signal });
 
 /** The schedules that a client states. */
 export class Timetable {
@@ -35,12 +36,9 @@ export class Timetable {
     checkTask(task, this.#schedules.transport, "the task of schedule");
     const call = `schedule of task "${task.name}"`;
     if (this.#owner === undefined) {
-      throw new WrongOption(
-        "wrong_option",
+      refuse(
         `the ${call} needs an owner: a sync deletes schedules of the same owner that are stated no more`,
-        {
-          hint: 'name the program: new Tenure({ owner: "shop" })',
-        },
+        'name the program: new Tenure({ owner: "shop" })',
       );
     }
     const { id: given, payload, ...rest } = entry ?? {};
@@ -48,31 +46,26 @@ export class Timetable {
     const timing: Timing = { ...(typeof when === "string" ? { cron: when } : (when as Timing)), ...rest };
     readOptions(typeof when === "string" ? {} : when, WHEN, call);
     if ((timing.cron === undefined) === (timing.every === undefined)) {
-      throw new WrongOption(
-        "wrong_option",
-        `the ${call} needs a cron expression such as "0 9 * * *", or { every: "15m" }`,
-      );
+      refuse(`the ${call} needs a cron expression such as "0 9 * * *", or { every: "15m" }`);
     }
     const id = given ?? `${this.#owner}.${task.name}`;
     if (this.#stated.has(id)) {
-      throw new WrongOption("wrong_option", `two schedules have the id "${id}"`, {
-        hint: "give one of them another id",
-      });
+      refuse(`two schedules have the id "${id}"`, "give one of them another id");
     }
     this.#stated.set(id, { task, payload: payload as never, timing });
   }
 
-  /** Syncs what is stated, as soon as the server answers, or until `signal` aborts. A client that states none leaves all alone. */
-  async sync(options: { force?: boolean } = {}, signal?: AbortSignal): Promise<void> {
-    readOptions(options, shape({ force: as.flag }), "syncSchedules");
-    if (this.#stated.size === 0 && !options.force) return;
+  /** Syncs what is stated, as soon as the server answers. A client that states none leaves all alone. */
+  async sync(options?: { force?: boolean } & Abortable): Promise<void> {
+    const { signal, ...query } = readOptions(options, SYNC, "syncSchedules") as { force?: boolean } & Abortable;
+    if (this.#stated.size === 0 && !query.force) return;
     const items: object[] = [];
     for (const [id, { task, payload, timing }] of this.#stated) {
       items.push({ id, ...readOptions(timing, WHEN, "schedule"), job: await task.scheduledJob(payload) });
     }
     for (;;) {
       try {
-        const changed = await this.#schedules.putSet(this.#owner as string, items, options, signal);
+        const changed = await this.#schedules.putSet(this.#owner as string, items, query, signal);
         const { added, updated, deleted } = changed;
         if (added + updated + deleted > 0) {
           this.#logger.info(`schedules of "${this.#owner}": ${added} added, ${updated} updated, ${deleted} deleted`);

@@ -2,11 +2,13 @@ import type { Address } from "./addresses.js";
 import { Backoff, sleep } from "./backoff.js";
 import { now } from "./clock.js";
 import { type Codec, withAdvice } from "./codec.js";
-import { fromProblem, OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable } from "./errors.js";
+import { fromProblem, OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, wrong } from "./errors.js";
 import type { Logger } from "./log.js";
+import { type Abortable, signalOf } from "./options.js";
 import { ConnectionLost, type Incoming, type Sender } from "./sender.js";
 import { Servers } from "./servers.js";
 import type { Plain } from "./settings.js";
+import { shown } from "./text.js";
 
 /** One call of the API. */
 export interface Call {
@@ -68,8 +70,10 @@ const CONNECT_MS = 3000;
 /** After a restart of the server, each kept connection is closed. */
 const IDLE_LOSSES_MAX = 16;
 
-/** Encodes a name as one part of a path. `key:` of a job's key stays readable. */
+/** Encodes a name as one part of a path. `key:` of a job's key stays readable. An empty one would name the whole list. */
 export function part(name: string): string {
+  if (typeof name !== "string" || name === "")
+    wrong("the name or id", `must be text that is not empty, not ${shown(name)}`);
   return encodeURIComponent(name).replaceAll("%3A", ":").replaceAll("%40", "@");
 }
 
@@ -94,6 +98,22 @@ export class Transport {
   /** Makes a call and returns the JSON of its answer. */
   async json<T>(call: Call): Promise<T> {
     return (await this.send(call)).data as T;
+  }
+
+  /**
+   * Makes a call of a user, named `call` in messages, whose only option is a signal; returns the JSON of its answer.
+   * The parts of the path are words and names in turn.
+   */
+  async call<T>(
+    call: string,
+    method: Call["method"],
+    path: readonly string[],
+    options?: Abortable,
+    body?: string | (() => string | undefined | Promise<string>),
+  ): Promise<T> {
+    const { signal } = signalOf(options, call);
+    const written = typeof body === "function" ? await body() : body;
+    return await this.json({ method, path: path.map(part).join("/"), body: written, signal });
   }
 
   /**

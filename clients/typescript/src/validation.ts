@@ -1,5 +1,5 @@
-import { type SchemaIssue, SchemaMismatch } from "./errors.js";
-import { wrong } from "./options.js";
+import { type SchemaIssue, SchemaMismatch, wrong } from "./errors.js";
+
 import type { StandardIssue, StandardSchema } from "./standard-schema.js";
 import { shown } from "./text.js";
 

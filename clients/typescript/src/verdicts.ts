@@ -1,6 +1,7 @@
 import type { Duration } from "./durations.js";
+import { wrong } from "./errors.js";
 import type { LeasedResource, LimitVerdict, ResourceVerdict } from "./generated.js";
-import { as, wrong } from "./options.js";
+import { as } from "./options.js";
 import { secretsOf, without } from "./secrets.js";
 import { shown, wellFormed } from "./text.js";
 

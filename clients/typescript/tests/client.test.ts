@@ -261,6 +261,8 @@ test("the token comes from an option, a file or a function, and is refreshed whe
   writeFileSync(file, `# the token\n${token}\n`);
   await stats({ tokenFile: file });
   await stats({ token: async () => token });
+  // As a file is read that an editor wrote.
+  await stats({ token: () => `${token}\n` });
   const tokens = ["old", token];
   await stats({ token: () => tokens.shift() as string });
   await assert.rejects(stats({ token: "b".repeat(40) }), (error: NotPermitted) => {

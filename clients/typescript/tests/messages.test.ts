@@ -104,7 +104,11 @@ const cases: [what: string, call: () => unknown, message: string][] = [
     () => t.push("q", 1, { unique: { key: "k", onConflict: "replcae" as Any } }),
     'onConflict of unique of push must be "keep", "replace", "reject", not "replcae" [wrong_option]; did you mean "replace"?',
   ],
-  ["a unique without a key", () => t.push("q", 1, { unique: {} as Any }), 'unique of push has no "key" [wrong_option]'],
+  [
+    "a unique without a key",
+    () => t.push("q", 1, { unique: {} as Any }),
+    'unique of push has no "key" [wrong_option]; give the key alone, as text, or { key }',
+  ],
   [
     "a misspelt retry",
     () => t.push("q", 1, { retry: { attempts: 3 } as Any }),
@@ -124,14 +128,18 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a rate of another form",
     () => t.limits.set("l", { rate: "ten/s" as Any }),
-    'rate of limits.set must be written as "10/1s" or "100/5m" [wrong_option]',
+    'rate of limits.set is "ten/s"; write it as "10/1s" or "100/5m" [wrong_option]',
   ],
   [
     "a misspelt limit",
     () => t.limits.set("l", { concurency: 5 } as Any),
     'limits.set has no option "concurency" [wrong_option]; did you mean "concurrency"?',
   ],
-  ["a limit without a name", () => t.limits.get(""), "the name must be text that is not empty [wrong_option]"],
+  [
+    "a limit without a name",
+    () => t.limits.get(""),
+    'the name or id must be text that is not empty, not "" [wrong_option]',
+  ],
   [
     "a need that is none",
     () => t.lease(["deploy" as Any]),
@@ -157,7 +165,7 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a batch without a size",
     () => t.task("x", { batch: {} as Any }, () => [] as Any),
-    'batch of task "x" has no "max" [wrong_option]',
+    'batch of task "x" has no "max" [wrong_option]; say how many jobs a call of the handler takes at most',
   ],
   ["a worker without tasks", () => t.work([]), "tasks of work must be an array with at least one task [wrong_option]"],
   [
@@ -183,7 +191,7 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "two tasks of one name",
     () => t.work([task, task]),
-    'two tasks have the name "mail" in queue "mail" [wrong_option]',
+    'two tasks have the name "mail" in queue "mail" [wrong_option]; give one of them another name',
   ],
   [
     "a misspelt option of a worker",
@@ -198,7 +206,7 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a queue that no task has",
     () => t.work([task], { queues: ["other"] }),
-    'no task of this worker has the queue "other" [wrong_option]',
+    'no task of this worker has the queue "other" [wrong_option]; they have "mail"',
   ],
   [
     "a schedule without an owner",
@@ -213,12 +221,12 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a snooze of nothing",
     () => new Snooze("soon" as Any),
-    'Snooze: a duration is "soon"; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m" [wrong_option]',
+    'the time of Snooze is "soon"; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m" [wrong_option]',
   ],
   [
     "a wrong RetryIn",
     () => new RetryIn(-1),
-    'RetryIn: a duration is -1; give milliseconds, 0 or more, or text such as "90s" [wrong_option]',
+    'the time of RetryIn is -1; give milliseconds, 0 or more, or text such as "90s" [wrong_option]',
   ],
   [
     "an id for many",
@@ -234,6 +242,76 @@ const cases: [what: string, call: () => unknown, message: string][] = [
     "a misspelt filter of events",
     () => t.events({ types: "job.*" } as Any),
     'events has no option "types" [wrong_option]; did you mean "type"?',
+  ],
+  [
+    "a short snooze",
+    () => new Snooze("50ms"),
+    "the time of Snooze is 50ms; it must be at least 100ms [wrong_option]; throw a Released to run at once",
+  ],
+  [
+    "a token with a line break in it",
+    () => new Tenure({ token: "geheim\ngeheim" }),
+    "token must be visible ASCII characters without spaces [wrong_option]; give the token as `tenure token` printed it",
+  ],
+  [
+    "a namespace of other characters",
+    () => new Tenure({ namespace: "Shop 1" }),
+    "namespace of Tenure must be 1 to 63 of the characters a-z, 0-9 and - [wrong_option]",
+  ],
+  [
+    "a logger that is none",
+    () => new Tenure({ logger: { log() {} } as Any }),
+    "logger of Tenure must be an object with `info`, `warn` and `error`, or false, not an object [wrong_option]",
+  ],
+  [
+    "an empty id of a job",
+    () => t.job("").delete(),
+    'the name or id must be text that is not empty, not "" [wrong_option]',
+  ],
+  [
+    "jobs that are no array",
+    () => t.pushAll({ queue: "q" } as Any),
+    "the jobs of pushAll must be an array or another iterable, not an object [wrong_option]",
+  ],
+  [
+    "many jobs that are no iterable",
+    () => t.pushMany(5 as Any),
+    "the jobs of pushMany must be an array or another iterable, not 5 [wrong_option]",
+  ],
+  [
+    "many payloads that are no iterable",
+    () => task.pushMany({ to: "ann" } as Any),
+    "the payloads of pushMany must be an array or another iterable, not an object [wrong_option]",
+  ],
+  [
+    "a misspelt option of pushMany",
+    () => task.pushMany([], { onRefuse: () => {} } as Any),
+    'pushMany of task "mail" has no option "onRefuse" [wrong_option]; did you mean "onRefused"?',
+  ],
+  [
+    "resources that are not awaited",
+    () => t.pools.sync("p", Promise.resolve([]) as Any),
+    "the resources of pools.sync must be an array or another iterable, not an object [wrong_option]",
+  ],
+  [
+    "needs that are not there",
+    () => t.lease(undefined as Any),
+    'needs of lease must be an array such as ["limit:site:example.com"], not undefined [wrong_option]',
+  ],
+  [
+    "delays that are no array",
+    () => t.push("q", 1, { retry: { delays: "5s" as Any } }),
+    'delays of retry of push must be an array or another iterable, not "5s" [wrong_option]',
+  ],
+  [
+    "more queues than a worker asks",
+    () => t.work(Array.from({ length: 33 }, (_, n) => t.task(`t${n}`, {}, () => 1))),
+    "a worker asks at most 32 queues, and these tasks have 33 [wrong_option]; start another worker for some of them",
+  ],
+  [
+    "a schedule of a set without an id",
+    () => t.schedules.sync("o", [{ every: "5m", job: {} } as Any]),
+    'item 0 of schedules.sync has no "id" [wrong_option]; without one a sync could not tell it from a new one',
   ],
   [
     "a wrong reschedule",
@@ -280,7 +358,7 @@ test("a store in Redis needs the package ioredis, or says that there is no serve
   await assert.rejects(store.stats(), (error: Error) => {
     assert.match(
       error.message,
-      /^redis:\/\/127\.0\.0\.1:9: cannot look up its servers: .+ \[unreachable\]$|^the package ioredis finds the servers of a store in Redis, and is not installed \[wrong_option\]; npm install ioredis, or give the address of a server as url$/,
+      /^redis:\/\/127\.0\.0\.1:9: cannot look up its servers: .+ \[unreachable\]; is a Redis there, and are its address and its password right\?$|^the package ioredis finds the servers of a store in Redis, and is not installed \[wrong_option\]; npm install ioredis, or give the address of a server as url$/,
     );
     return !error.message.includes("hunter-2");
   });

@@ -148,7 +148,8 @@ test("an answer that is not one of a Tenure server is no answer to an outcome", 
 test("outcomes that no loop sends any more are over", () => {
   const settles = new Settles(30_000, new Lines());
   const over: string[] = [];
-  const add = (lease: string) => settles.add(lease, { job: { id: "j" } } as Context, RELEASED, 0, () => over.push(lease));
+  const add = (lease: string) =>
+    settles.add(lease, { job: { id: "j" } } as Context, RELEASED, 0, () => over.push(lease));
   add("a");
   const sent = settles.take(0);
   add("b");

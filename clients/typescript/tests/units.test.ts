@@ -18,11 +18,11 @@ test("durations and moments", () => {
   );
   assert.deepEqual([durationText("1h30m"), durationText(250), durationText(0)], ["5400s", "250ms", "0s"]);
   for (const wrong of ["", "5", "5 s", "-1s", -1, Number.NaN, null, {}])
-    assert.throws(() => milliseconds(wrong as never), TypeError);
+    assert.throws(() => milliseconds(wrong as never), { name: "WrongOption" });
   assert.equal(momentText(new Date(0)), "1970-01-01T00:00:00.000Z");
   assert.equal(momentText("2026-12-01T09:55:00+01:00"), "2026-12-01T09:55:00+01:00");
   for (const wrong of ["2026-12-01", "tomorrow", new Date("x"), 5])
-    assert.throws(() => momentText(wrong as never), TypeError);
+    assert.throws(() => momentText(wrong as never), { name: "WrongOption" });
 });
 
 test("addresses of servers and stores", () => {

@@ -123,6 +123,14 @@ test("a grant that is on its way when its client is closed is given back", async
   assert.deepEqual([state, lost], ["ready", 0]);
 });
 
+test("a worker of some of its queues may have tasks of any number", async () => {
+  const t = server.client();
+  const tasks = Array.from({ length: 33 }, (_, n) => t.task(`t${n}`, {}, () => n));
+  const job = await tasks[7]?.push(null as never);
+  await using _worker = t.work(tasks, { signals: false, queues: ["t7"] });
+  assert.equal(await within(job?.result() as Promise<unknown>), 7);
+});
+
 test("a heartbeat thread that failed is replaced, and no lease is lost", async (context) => {
   const t = server.client();
   const threads = new Set<Thread>();

@@ -123,7 +123,9 @@ export class Heartbeats {
   /** Why nothing can be held any more: the client is closed. Otherwise undefined. */
   get fault(): WrongOption | undefined {
     if (!this.#closed) return undefined;
-    return new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks");
+    return new WrongOption("wrong_option", "the client is closed; it takes no jobs and no locks", {
+      hint: "make another one by new Tenure()",
+    });
   }
 
   #run(): Promise<void> | undefined {
@@ -146,6 +148,7 @@ export class Heartbeats {
     let started = () => {};
     this.#starting = new Promise((resolve) => {
       started = () => {
+        started = () => {};
         // Only now: the program waits for it. Later it does not keep the program from ending.
         thread.unref();
         if (this.#thread === thread) this.#starting = undefined;
@@ -168,7 +171,7 @@ export class Heartbeats {
         this.#thread = undefined;
         if (this.#held.size === 0) return;
         this.#tellLost();
-        this.#run();
+        void this.#run();
       }, RESTART_MS).unref();
     });
     if (typeof token === "object") void this.#sendToken(token);
@@ -189,7 +192,7 @@ export class Heartbeats {
    */
   async hold(leases: readonly ToHold[]): Promise<(HeldLease | undefined)[]> {
     const starting = this.#closed ? undefined : this.#run();
-    if (starting) await starting;
+    if (starting !== undefined) await starting;
     const moment = now();
     const late = leases.filter((each) => moment - each.sent > EXTEND_AT * each.ttl);
     // A grant that is read late is extended, and the answer read, before its work starts.

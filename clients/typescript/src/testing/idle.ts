@@ -92,7 +92,7 @@ export async function runUntilIdle(
 }
 
 /** Whether a job waits here: `next_at` may be the moment of another queue, or of a pause. */
-async function waits(transport: Transport, queues: string[]): Promise<boolean> {
+async function waits(transport: Transport, queues: readonly string[]): Promise<boolean> {
   for (const name of queues) {
     const { counts } = await transport.json<Queue>({ method: "GET", path: `queues/${part(name)}` });
     if (counts.ready + counts.blocked + counts.scheduled > 0) return true;
@@ -151,7 +151,9 @@ async function runOne(
     settings.logger,
   );
   if (!answer.settled[0]?.ok)
-    error ??= new TenureError("lease_lost", `job ${run.job.id}: its outcome no longer counts`);
+    error ??= new TenureError("lease_lost", `job ${run.job.id}: its outcome no longer counts`, {
+      hint: "its lease was taken away or is over; does another worker of the test run?",
+    });
   const isDone = settle.outcome === "succeeded";
   return {
     ran: { job: run.job, outcome: settle.outcome, result: isDone ? result : undefined, error: settle.error },

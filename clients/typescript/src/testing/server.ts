@@ -89,14 +89,14 @@ export async function startServer(options?: ServerOptions): Promise<TestServer> 
   });
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
-  child.once("exit", () => process.off("exit", kill));
+  for (const end of ["exit", "error"]) child.once(end, () => process.off("exit", kill));
   child.unref();
   const until = now() + START_MS;
   for (;;) {
     const said = readFileSync(log, "utf8");
     const url = /^listening on (http:\/\/\S+)$/m.exec(said)?.[1];
     if (url) return new TestServer(url, child, folder, hasClock);
-    if (fault || child.exitCode !== null || now() > until) {
+    if (fault || child.exitCode !== null || child.signalCode !== null || now() > until) {
       child.kill("SIGKILL");
       rmSync(folder, { recursive: true, force: true });
       if (fault?.code === "ENOENT") {

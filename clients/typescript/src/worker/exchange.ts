@@ -109,15 +109,10 @@ export class Exchange {
     this.#beginWaiting();
   }
 
-  /** Releases a run that never began. */
+  /** Releases a run that never began, or whose handler could not be stopped. */
   giveBack(run: Run): void {
     if (run.held && !run.held.settling()) run.held.release();
     else this.#settle(run, RELEASED);
-  }
-
-  /** Releases a run whose handler could not be stopped. */
-  giveUp(run: Run): void {
-    this.giveBack(run);
     this.#wake();
   }
 
@@ -167,7 +162,6 @@ export class Exchange {
         for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) {
           this.giveBack(new Run(lease, this.#options.transport));
         }
-        this.#wake();
       }
       if (this.#waiting) await this.#answer.wait(WITHDRAW_AGAIN_MS);
     }
@@ -191,7 +185,7 @@ export class Exchange {
       if (this.#draining) break;
       // With a closed client nothing that is granted could be held.
       const starting = heartbeats.start();
-      if (starting) {
+      if (starting !== undefined) {
         await starting;
         continue;
       }

@@ -112,7 +112,9 @@ export class Settles {
         continue;
       }
       if (answer && !answer.ok && !each.written.quiet) {
-        this.#logger.warn(`job ${each.ctx.job.id}: its outcome "${each.written.outcome}" no longer counts: ${answer.code}`);
+        this.#logger.warn(
+          `job ${each.ctx.job.id}: its outcome "${each.written.outcome}" no longer counts: ${answer.code}`,
+        );
       }
       each.over();
     }

@@ -1,13 +1,13 @@
 import { now } from "../clock.js";
 import type { Duration } from "../durations.js";
 import { durationText } from "../durations.js";
-import { WrongOption } from "../errors.js";
+import { refuse, wrong } from "../errors.js";
 import { describe } from "../failures.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
 import { type Instrumentation, instrumentRun } from "../instrumentation.js";
 import { TTL_MS, ttlOption } from "../leasing.js";
 import { type Logger, SILENT, TO_STDERR, unfailing } from "../log.js";
-import { as, readOptions, shape, wrong } from "../options.js";
+import { as, readOptions, shape } from "../options.js";
 import { checkTask } from "../task.js";
 import type { Transport } from "../transport.js";
 import { Batches, type Finish, type Start } from "./batches.js";
@@ -50,7 +50,7 @@ const SHAPE = shape({
   signals: as.flag,
   untilEmpty: as.flag,
   schedules: as.flag,
-  logger: as.any,
+  logger: as.logger,
 });
 
 /** Reads the options of a worker. */
@@ -66,27 +66,33 @@ export function readWorkerOptions(
 
 /** Finds the handler of a job. */
 export class Handlers {
-  readonly queues: string[];
+  readonly queues: readonly string[];
   #byKind = new Map<string, AnyTask>();
   #only = new Map<string, AnyTask | undefined>();
 
-  /** `call` is the call that was given the tasks. */
-  constructor(tasks: readonly AnyTask[], transport: Transport, call: string) {
-    if (!Array.isArray(tasks) || tasks.length === 0) wrong(`tasks of ${call}`, "must be an array with at least one task");
+  /** `call` is the call that was given the tasks; `chosen` are the only queues that are asked. */
+  constructor(tasks: readonly AnyTask[], transport: Transport, call: string, chosen?: readonly string[]) {
+    if (!Array.isArray(tasks) || tasks.length === 0)
+      wrong(`tasks of ${call}`, "must be an array with at least one task");
     for (const task of tasks) {
       checkTask(task, transport, `tasks of ${call}`);
       const key = `${task.queue}\0${task.name}`;
       if (this.#byKind.has(key))
-        throw new WrongOption("wrong_option", `two tasks have the name "${task.name}" in queue "${task.queue}"`);
+        refuse(`two tasks have the name "${task.name}" in queue "${task.queue}"`, "give one of them another name");
       this.#byKind.set(key, task);
       // A job without a kind goes to the only handler of its queue.
       this.#only.set(task.queue, this.#only.has(task.queue) ? undefined : task);
     }
-    this.queues = [...this.#only.keys()];
+    this.queues = chosen ?? [...this.#only.keys()];
+    for (const queue of this.queues) {
+      if (this.#only.has(queue)) continue;
+      const all = [...this.#only.keys()].map((each) => `"${each}"`).join(", ");
+      refuse(`no task of this worker has the queue "${queue}"`, `they have ${all}`);
+    }
     if (this.queues.length > 32)
-      throw new WrongOption(
-        "wrong_option",
+      refuse(
         `a worker asks at most 32 queues, and these tasks have ${this.queues.length}`,
+        "start another worker for some of them",
       );
   }
 
@@ -138,12 +144,8 @@ export class Worker implements AsyncDisposable {
     },
     ready: (signal: AbortSignal) => Promise<void>,
   ) {
-    this.#handlers = new Handlers(tasks, parts.transport, "work");
-    const queues = options.queues ?? this.#handlers.queues;
-    for (const queue of queues) {
-      if (!this.#handlers.queues.includes(queue))
-        throw new WrongOption("wrong_option", `no task of this worker has the queue "${queue}"`);
-    }
+    this.#handlers = new Handlers(tasks, parts.transport, "work", options.queues);
+    const { queues } = this.#handlers;
     this.id = parts.id;
     this.#logger = options.logger === false ? SILENT : unfailing(options.logger ?? parts.logger);
     this.#instrumentation = parts.instrumentation;
@@ -276,7 +278,7 @@ export class Worker implements AsyncDisposable {
     const named = this.#named();
     for (const run of this.#runs) {
       run.ended = true;
-      this.#exchange.giveUp(run);
+      this.#exchange.giveBack(run);
     }
     await this.#until(() => this.#exchange.settled, GRACE_MS);
     this.#logger.error(
