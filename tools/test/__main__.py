@@ -18,10 +18,10 @@ NAMES = [
 ]  # fmt: skip
 HELP = """
 Without PART: the format check, lints, all tests (documentation tests too), the check of the Python
-package (clients/python/check), the lints and the archive of the TypeScript package, and a command
-of each example (examples/check). With PART, a crate or a path: the format, lints and tests of that
-alone, which is what you run while you work. The tests of the TypeScript package run with its path
-and with --long.
+package (clients/python/check) and that of the TypeScript package (clients/typescript/check), and a
+command of each example (examples/check). With PART, a crate or a path: the format, lints and tests
+of that alone, which is what you run while you work. The tests of the TypeScript package run on the
+Node that is here, and with its path or --long on the current one, too.
 
 --without leaves out what needs these. browser is Chromium, which walks through the dashboard and
 shows a page of docs/guides/fastapi.md; axe-core finds in the dashboard what readers with other eyes

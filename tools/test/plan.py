@@ -204,8 +204,8 @@ class Plan:
     def run_alone(self, programs: Threads) -> None:
         """Run tests that miss their moments beside others: leases of a second or two would end."""
         self.run(programs)
-        # One of its tests failed in one of ten runs and is not found yet.
-        self.typescript("tests" if self.long else "packed")
+        # Its tests on a second Node take as long again.
+        self.typescript("tests" if self.long else "here")
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
@@ -231,7 +231,7 @@ class Plan:
             self.step("TypeScript: lints", TYPESCRIPT + "/check", "lints", nice=LINTS_NICE)
 
     def typescript(self, part: str) -> None:
-        """Test the TypeScript package, or only the archive that npm makes of it."""
+        """Test the TypeScript package, and the archive that npm makes of it."""
         if "typescript" not in self.without:
             self.step(TYPESCRIPT, TYPESCRIPT + "/check", part)
 
