@@ -29,6 +29,16 @@ export function onAbort(signal: AbortSignal | undefined, act: () => void): () =>
   return () => signal.removeEventListener("abort", act);
 }
 
+/** Waits for what cannot be ended; rejects with the reason of the signal if that comes first. */
+export function orAbort<T>(pending: T | Promise<T>, signal: AbortSignal | undefined): T | Promise<T> {
+  if (!signal || !(pending instanceof Promise)) return pending;
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    const forget = onAbort(signal, () => reject(signal.reason));
+    pending.then(resolve, reject).finally(forget);
+  });
+}
+
 /** Waits; rejects with the reason of the signal if that comes first. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

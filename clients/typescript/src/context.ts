@@ -45,6 +45,7 @@ export class Context {
   #reason: Stopped | undefined;
   #verdicts: Verdicts | undefined;
   #pushes: string[] = [];
+  #isWritten = false;
   #nextIn: string | undefined;
 
   /** @internal */
@@ -162,6 +163,8 @@ export class Context {
     const traced = this.traceparent === undefined ? spec : { traceparent: this.traceparent, ...spec };
     const job = await writeJob(traced, this.#transport.codec);
     await before;
+    if (this.#isWritten)
+      wrong("ctx.push", "comes after the end of the run, which stores what it pushes", "await it in the handler");
     if (this.#pushes.length >= PUSHES_MAX)
       wrong("ctx.push", `takes at most ${PUSHES_MAX} jobs in a run`, "push the others at once, by push of the task");
     this.#pushes.push(job.json);
@@ -220,6 +223,7 @@ export class Context {
 
   /** The fields of a settle item, as JSON behind its outcome: what was said beside it. @internal */
   beside(outcome: OutcomeFields["outcome"]): string {
+    this.#isWritten = true;
     let json = this.#verdicts?.json() ?? "";
     if (this.#nextIn !== undefined) json += `,"next_in":"${this.#nextIn}"`;
     // A run that is given back or failed has pushed nothing: its next run would push the same again.

@@ -158,7 +158,7 @@ export async function acquire(
   const read = readOptions(options, SHAPE, call) as { ttl?: number; wait?: number; signal?: AbortSignal };
   const asked = needsJson(needs, `needs of ${call}`);
   const ttl = read.ttl ?? TTL_MS;
-  await heartbeats.start();
+  await heartbeats.ready();
   const until = read.wait === undefined ? Number.POSITIVE_INFINITY : now() + read.wait;
   for (;;) {
     const { record, sent } = await wait(transport, worker, asked, ttl, until, read.wait, read.signal);
@@ -181,7 +181,7 @@ export async function acquire(
     // One that was read too late is lost, and its place in line with it.
     if (held) return new Lease(transport, record, held, stop);
     await settleReleased(transport, record.lease);
-    await heartbeats.start();
+    await heartbeats.ready();
   }
 }
 

@@ -6,7 +6,7 @@ import type { Problem } from "./generated.js";
 import { type Instrumentation, instrumentPush } from "./instrumentation.js";
 import type { WrittenJob } from "./job-fields.js";
 import type { Logger } from "./log.js";
-import type { Transport } from "./transport.js";
+import { notTenure, type Transport } from "./transport.js";
 
 /** The most jobs of one call, and about the most bytes of them. */
 const PORTION = 1000;
@@ -47,7 +47,12 @@ export async function pushLines(
   const answers: (PushAnswer | TenureError)[] = [];
   for (const text of reply.text.split("\n")) {
     if (text === "") continue;
-    const line = JSON.parse(text) as LineAnswer;
+    let line: LineAnswer;
+    try {
+      line = JSON.parse(text);
+    } catch {
+      throw notTenure(transport.servers.shown, reply.status);
+    }
     answers[line.line - 1] =
       "code" in line
         ? withAdvice(transport.codec, fromProblem(line.status, line))

@@ -93,7 +93,7 @@ export class Task<In, R> implements Pushable<In> {
   #defaults: Partial<NewJob>;
 
   /** @internal */
-  constructor(pusher: Pusher, name: string, options: object, handler: Task<In, R>["handler"]) {
+  constructor(pusher: Pusher, name: string, options: object = {}, handler: Task<In, R>["handler"]) {
     if (typeof name !== "string" || name === "") refuse(`the name of a task must be text, not ${shown(name)}`);
     if (typeof handler !== "function") {
       refuse(`the handler of task "${name}" must be a function, not ${shown(handler)}`);

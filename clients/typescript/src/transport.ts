@@ -1,5 +1,5 @@
 import type { Address } from "./addresses.js";
-import { Backoff, sleep } from "./backoff.js";
+import { Backoff, orAbort, sleep } from "./backoff.js";
 import { now } from "./clock.js";
 import { type Codec, withAdvice } from "./codec.js";
 import { fromProblem, OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, wrong } from "./errors.js";
@@ -135,7 +135,7 @@ export class Transport {
       call.signal?.throwIfAborted();
       let error: TenureError;
       try {
-        const address = await this.servers.current();
+        const address = await orAbort(this.servers.current(), call.signal);
         tried.add(address.url);
         const answer = await this.#sendTo(address, call, (call.wait ?? 0) + PATIENCE_MS);
         if (answer.status < 400) {
@@ -210,7 +210,7 @@ export class Transport {
 
   async #sendTo(address: Address, call: Call, timeout: number): Promise<Answer> {
     const known = this.#tokens.get();
-    const token = typeof known === "object" ? await known : known;
+    const token = typeof known === "object" ? await orAbort(known, call.signal) : known;
     let incoming: Incoming;
     try {
       incoming = await this.#sender.send({
@@ -273,7 +273,8 @@ export class Transport {
   }
 }
 
-function notTenure(url: string, status: number): UnexpectedAnswer {
+/** The error of an answer that no Tenure server gives. */
+export function notTenure(url: string, status: number): UnexpectedAnswer {
   return new UnexpectedAnswer("unexpected_answer", `the server at ${url} is no Tenure server: its answer is no JSON`, {
     status,
     hint: "look at the address, and at what stands between this client and the server",

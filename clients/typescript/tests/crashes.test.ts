@@ -27,15 +27,15 @@ async function terminate(worker: Program): Promise<void> {
 
 test("no handler begins before the heartbeat thread can extend its lease", async () => {
   const t = server.client();
-  const job = await t.push("blocks", 4000, { kind: "blocks" });
+  const job = await t.push("blocks", 6000, { kind: "blocks" });
   // A loaded machine may take as long to start a thread as the lease lives.
   const slow = join(folder, "slow-thread.mjs");
   writeFileSync(
     slow,
     `import { isMainThread } from "node:worker_threads";
-     if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1800);`,
+     if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3500);`,
   );
-  const worker = new Program("worker", envOf(t, { NODE_OPTIONS: `--import=${slow}` }));
+  const worker = new Program("worker", envOf(t, { NODE_OPTIONS: `--import=${slow}`, TTL: "4s" }));
   assert.equal(await within(job.result(), 20_000), worker.process.pid);
   assert.equal(worker.notes("begin").length, 1, worker.log);
   worker.process.kill("SIGTERM");

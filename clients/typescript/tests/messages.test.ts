@@ -201,7 +201,7 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "no concurrency",
     () => t.work([task], { concurrency: 0 }),
-    "concurrency of work must be a whole number from 1 on, not 0 [wrong_option]",
+    "concurrency of work must be a whole number from 1 to 10000, not 0 [wrong_option]",
   ],
   [
     "a queue that no task has",

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
+import { type AddressInfo, createServer } from "node:net";
 import os from "node:os";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { JobSpec } from "tenure";
+import { type JobSpec, Tenure } from "tenure";
 import { readAddresses } from "../dist/addresses.js";
 import { FetchSender, HttpSender } from "../dist/sender.js";
 import { freePort, Server } from "./servers.js";
@@ -126,6 +127,26 @@ test("a lock that was refused is not withdrawn", async () => {
   await assert.rejects(away.t.lock("l", { wait: 0 }), /Unreachable/);
   await sleep(200);
   assert.equal(away.calls.length, 1);
+});
+
+test("a signal ends a call that waits for its token or for a store in Redis", async () => {
+  const signal = () => AbortSignal.timeout(100);
+  const hangs = server.client({ token: () => new Promise<string>(() => {}) });
+  await assert.rejects(within(hangs.stats({ signal: signal() }), 2000), { name: "TimeoutError" });
+  // A Redis that takes connections, and answers nothing.
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  const { port } = silent.address() as AddressInfo;
+  const store = new Tenure({ url: `redis://127.0.0.1:${port}`, logger: false });
+  await assert.rejects(within(store.stats({ signal: signal() }), 2000), { name: "TimeoutError" });
+  silent.close();
+});
+
+test("a page in place of the answer to a push is no answer of Tenure", async () => {
+  const page: typeof fetch = async () => new Response("<html>welcome</html>");
+  const t = server.client({ fetch: page });
+  await assert.rejects(t.push("q"), { name: "UnexpectedAnswer" });
+  await assert.rejects(t.pushMany([{}, {}]), { name: "UnexpectedAnswer" });
 });
 
 test("a signal that aborted before the call is sent ends it", async () => {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { runInNewContext } from "node:vm";
 import { type } from "arktype";
 import {
+  type Context,
   Final,
   JobFailed,
   Released,
@@ -225,6 +226,21 @@ test("ctx says more beside the outcome", async () => {
   // The pushes of a failed run are not stored.
   assert.equal((await all(t.jobs({ queue: "follow" }))).length, 1);
   await worker.stop();
+});
+
+test("a push that comes after the end of its run is refused", async () => {
+  const t = server.client();
+  let late: Context | undefined;
+  const task = t.task("t", undefined as never, (_: null, ctx) => {
+    late = ctx;
+  });
+  const job = await task.push(null);
+  await using _worker = work(t, [task]);
+  await within(job.result());
+  await assert.rejects(late?.push(task, null) as Promise<string>, {
+    message:
+      "ctx.push comes after the end of the run, which stores what it pushes [wrong_option]; await it in the handler",
+  });
 });
 
 test("progress is followed to the end of the job", async () => {

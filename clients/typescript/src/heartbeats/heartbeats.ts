@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
+import { sleep } from "../backoff.js";
 import { now, sleptTime } from "../clock.js";
-import { WrongOption } from "../errors.js";
+import { refuse, WrongOption } from "../errors.js";
 import type { Logger } from "../log.js";
 import { ConnectionLost, FetchSender, type Outgoing } from "../sender.js";
 import type { Settings } from "../settings.js";
@@ -98,7 +99,7 @@ export class Heartbeats {
   #free = Array.from({ length: SLOTS }, (_, n) => SLOTS - 1 - n);
   #held = new Map<number, HeldLease>();
   #thread: Worker | undefined;
-  /** Fulfilled when the thread has looked for the first time; undefined from then on. */
+  /** Fulfilled when the thread has looked for the first time, or may be started again; otherwise undefined. */
   #starting: Promise<void> | undefined;
   #closed = false;
 
@@ -118,6 +119,12 @@ export class Heartbeats {
     const { fault } = this;
     if (fault) throw fault;
     return this.#run();
+  }
+
+  /** Waits until the thread runs. @throws `WrongOption` if the client is closed, or holds as much as it can */
+  async ready(): Promise<void> {
+    for (let starting = this.start(); starting !== undefined; starting = this.start()) await starting;
+    if (this.#free.length === 0) refuse(`this client holds ${SLOTS} leases, the most it can`, "release some of them");
   }
 
   /** Why nothing can be held any more: the client is closed. Otherwise undefined. */
@@ -167,12 +174,13 @@ export class Heartbeats {
         `the heartbeat thread failed, and another one is started: ${fault}; a bundler must leave this package as it is`,
       );
       // Until then no other one is started, whoever asks. It takes in all that is held then.
-      setTimeout(() => {
+      this.#starting = sleep(RESTART_MS).then(() => {
         this.#thread = undefined;
+        this.#starting = undefined;
         if (this.#held.size === 0) return;
         this.#tellLost();
         void this.#run();
-      }, RESTART_MS).unref();
+      });
     });
     if (typeof token === "object") void this.#sendToken(token);
     return this.#starting;

@@ -24,7 +24,7 @@ const IGNORES_MS = 10_000;
 
 /** The options of a worker. */
 export interface WorkerOptions {
-  /** How many jobs run at once, from 1 on. Default 10. */
+  /** How many jobs run at once, 1 to 10,000. Default 10. */
   concurrency?: number;
   /** The queues that are asked. Default those of the tasks. */
   queues?: readonly string[];
@@ -43,7 +43,7 @@ export interface WorkerOptions {
 }
 
 const SHAPE = shape({
-  concurrency: as.whole(1),
+  concurrency: as.whole(1, 10_000),
   queues: as.texts,
   ttl: ttlOption,
   drain: as.ms,
