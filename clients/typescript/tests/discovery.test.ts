@@ -144,8 +144,8 @@ test("the servers of a Redis behind TLS are called with a certificate", {
   const t = new Tenure({ url: store, ...shown });
   after(() => t.close());
   assert.equal(t.url, `rediss://127.0.0.1:${port}`);
-  const lock = await within(t.lock("l", { ttl: "2s" }), 20_000);
-  await sleep(3000);
+  const lock = await within(t.lock("l", { ttl: "4s" }), 20_000);
+  await sleep(5000);
   assert.equal(lock.lost, false);
   await lock.release();
   // Another authority vouches for neither of them.

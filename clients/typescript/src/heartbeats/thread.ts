@@ -107,6 +107,8 @@ port.on("message", (message: ToThread) => {
 });
 schedule();
 tell({ started: true });
+// Servers that must be looked up are known before the first heartbeat is due. A fault is one of that heartbeat, too.
+Promise.resolve(transport.servers.current()).catch(() => {});
 
 function schedule(): void {
   const moment = now();
