@@ -39,7 +39,7 @@ export interface Instrumentation {
   run?(ctx: Context, handle: (traceparent?: string) => Promise<RunEnd>): Promise<unknown>;
   /**
    * Surrounds a call that settles runs, by their contexts; also jobs that are given back before they began. `send`
-   * makes the call. What it leaves unanswered is settled in a later call.
+   * makes the call. Ends that were not answered are settled in a later call.
    */
   settle?(runs: readonly Context[], send: () => Promise<unknown>): Promise<unknown>;
 }

@@ -110,8 +110,8 @@ export class Heartbeats {
   }
 
   /**
-   * Starts the thread. What is asked for before the returned promise is fulfilled may be lost: a handler may block from
-   * its first line, and on a loaded machine a thread takes seconds to start. Undefined if it runs already.
+   * Starts the thread. A lease that is asked for before the returned promise is fulfilled may be lost: a handler may
+   * block from its first line, and on a loaded machine a thread takes seconds to start. Undefined if it runs already.
    *
    * @throws `WrongOption` if the client is closed: nobody would extend a lease.
    */
