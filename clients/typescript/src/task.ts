@@ -237,5 +237,9 @@ export class Task<In, R> implements Pushable<In> {
 export function checkTask(task: unknown, transport: Transport, name: string): void {
   if (!(task instanceof Task)) wrong(name, `must be what client.task() makes, not ${shown(task)}`);
   if (task.isOf(transport)) return;
-  wrong(name, `must be of this client, and task "${task.name}" is of another one`, "make it by task() of this client");
+  wrong(
+    name,
+    `must be of this client, and task "${task.name}" is of another one`,
+    "make it by task() of this client, or use the client that made it",
+  );
 }

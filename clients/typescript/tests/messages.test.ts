@@ -176,17 +176,17 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a worker of another client's task",
     () => other.work([task]),
-    'tasks of work must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
+    'tasks of work must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client, or use the client that made it',
   ],
   [
     "a test of another client's task",
     () => runUntilIdle(other, [task]),
-    'tasks of runUntilIdle must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
+    'tasks of runUntilIdle must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client, or use the client that made it',
   ],
   [
     "a schedule of another client's task",
     () => other.schedule(task as Any, "@daily"),
-    'the task of schedule must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client',
+    'the task of schedule must be of this client, and task "mail" is of another one [wrong_option]; make it by task() of this client, or use the client that made it',
   ],
   [
     "two tasks of one name",
