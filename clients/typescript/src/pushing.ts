@@ -264,6 +264,8 @@ export async function pushMany(
     call = before.then(() => (failed ? undefined : send())).catch(fail);
     return before;
   };
+  // Not beside a call: then the source would be read faster than the server takes its jobs.
+  const flushSoon = () => void call.then(() => (portion.length > 0 ? flush() : undefined));
   const next = (): Promise<IteratorResult<WrittenJob, void>> =>
     new Promise((resolve, reject) => {
       interrupt = () => resolve({ done: true, value: undefined });
@@ -278,13 +280,13 @@ export async function pushMany(
       portion.push(job);
       bytes += job.json.length;
       if (portion.length >= PORTION || bytes >= PORTION_BYTES) await flush();
-      // A source that has no more for now must not hold up what it gave.
-      else timer ??= setTimeout(flush, GATHER_MS);
+      // A source that has no more for now must not hold up the jobs that it gave.
+      else timer ??= setTimeout(flushSoon, GATHER_MS);
     }
     if (!failed && portion.length > 0) await flush();
-    await call;
   } finally {
     clearTimeout(timer);
+    await call;
     forget();
     // Not awaited: a generator that waits for its next job ends after that.
     if (failed) void source.return().catch(() => {});

@@ -67,6 +67,40 @@ test("pushMany sends what a slow source gave, and does not wait for it to end", 
   await assert.rejects(t.pushMany([{ queue: "q" }], { signal: AbortSignal.abort(new Error("before")) }), /before/);
 });
 
+test("pushMany reads no further than a call and a portion beyond what the server took", async () => {
+  const go = gate();
+  const slow: typeof fetch = async (url, init) => {
+    await go.promise;
+    return await fetch(url, init);
+  };
+  const t = server.client({ fetch: slow });
+  let read = 0;
+  async function* trickle() {
+    for (; read < 4000; read++) {
+      // Slow enough that portions are sent before they are full.
+      if (read % 50 === 0) await sleep(20);
+      yield { queue: "q", payload: read };
+    }
+  }
+  const pushed = t.pushMany(trickle());
+  await sleep(2500);
+  assert.ok(read < 2100, `${read}`);
+  go.open();
+  assert.deepEqual(await within(pushed, 30_000), { count: 4000, duplicates: 0 });
+});
+
+test("a source that fails ends pushMany after the call under way", async () => {
+  const { t, calls } = counted();
+  const lists = server.client({ namespace: t.namespace });
+  async function* breaks() {
+    for (let n = 0; n < 1001; n++) yield { queue: "q", payload: n };
+    throw new Error("the file ends here");
+  }
+  await assert.rejects(t.pushMany(breaks()), /the file ends here/);
+  const answered = (await lists.stats()).jobs["ready"];
+  assert.deepEqual([calls.length, answered], [1, 1000]);
+});
+
 test("a push that no server answers is repeated for retryFor, and no longer", async () => {
   const t = server.client({ url: `http://127.0.0.1:${await freePort()}`, retryFor: "1s" });
   const ended = async (call: Promise<unknown>) => {
