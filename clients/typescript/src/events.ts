@@ -1,5 +1,6 @@
 import { durationText } from "./durations.js";
 import type { Event, Events, EventType, Gap } from "./generated.js";
+import { endable } from "./lists.js";
 import { type Abortable, as, readOptions, shape } from "./options.js";
 import type { Transport } from "./transport.js";
 
@@ -57,14 +58,14 @@ export function readEvents(
     signal?: AbortSignal;
     since?: string;
   };
-  return follow(transport, since, filter, signal);
+  return endable(signal, (ending) => follow(transport, since, filter, ending));
 }
 
 async function* follow(
   transport: Transport,
   from: string | undefined,
   filter: Record<string, unknown>,
-  signal: AbortSignal | undefined,
+  signal: AbortSignal,
 ): AsyncGenerator<TenureEvent, void, void> {
   let since = from ?? (await lastEvent(transport, signal));
   for (;;) {

@@ -6,7 +6,7 @@ import { whatHappened } from "./failures.js";
 import type { Child, Explained, JobPatch, Job as JobRecord, Parent, Result } from "./generated.js";
 import { labelsJson } from "./job-fields.js";
 import { encode } from "./json.js";
-import { listOf } from "./lists.js";
+import { endable, listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { type Abortable, as, readOptions, shape, signalOf } from "./options.js";
 import { type Call, part, type Transport } from "./transport.js";
@@ -145,8 +145,11 @@ export class Job<R = unknown> implements Pushed {
    * Yields what the handler reports, beginning with the last report, and ends with the job. A report
    * that is replaced before it was read is left out.
    */
-  async *progress(options?: Abortable): AsyncGenerator<unknown, void, void> {
-    const { signal } = signalOf(options, "progress");
+  progress(options?: Abortable): AsyncGenerator<unknown, void, void> {
+    return endable(signalOf(options, "progress").signal, (signal) => this.#progress(signal));
+  }
+
+  async *#progress(signal: AbortSignal): AsyncGenerator<unknown, void, void> {
     let seen = "none";
     for (;;) {
       const found = await this.#await(SLICE_MS, seen, Number.POSITIVE_INFINITY, signal);

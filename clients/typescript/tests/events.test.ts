@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { TenureEvent } from "tenure";
 import { LossyProxy } from "./proxy.js";
 import { Server } from "./servers.js";
-import { within } from "./waiting.js";
+import { until, within } from "./waiting.js";
 
 const server = await Server.start("memory:", ["--events-bytes", "64KiB"]);
 
@@ -19,12 +20,17 @@ async function take(events: AsyncGenerator<TenureEvent>, count: number): Promise
 }
 
 test("events come in their order, from now on or from a place on", async () => {
-  const t = server.client();
+  let asked = 0;
+  const count: typeof fetch = (url, init) => {
+    if (String(url).includes("since=")) asked++;
+    return fetch(url, init);
+  };
+  const t = server.client({ fetch: count });
   const since = await t.lastEvent();
   const live = t.events({ type: ["job.pushed", "job.cancelled"] });
   const first = live.next();
   // It begins with its first step.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await until(() => asked > 0);
   const job = await t.push("q", 1);
   await job.cancel();
   assert.equal((await within(first)).value?.type, "job.pushed");
@@ -54,6 +60,24 @@ test("events go on after lost connections and a restart of the server", async ()
   await t.push("q", 1, { id: "two" });
   assert.equal(((await within(next, 20_000)).value as { job?: string }).job, "two");
   await events.return();
+});
+
+test("a stream of events or reports that is closed while it waits ends at once", async () => {
+  const t = server.client();
+  const job = await t.push("q");
+  for (const stream of [t.events(), t.events({ signal: new AbortController().signal }), job.progress()]) {
+    const waiting = stream.next();
+    await sleep(100);
+    // As a `Readable.from` of Node does when its reader goes away.
+    assert.deepEqual(await within(stream.return(), 2000), { done: true, value: undefined });
+    assert.deepEqual(await within(waiting, 2000), { done: true, value: undefined });
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+  }
+  const stream = t.events();
+  const waiting = stream.next();
+  await sleep(100);
+  await assert.rejects(within(stream.throw(new Error("enough")), 2000), /enough/);
+  assert.equal((await within(waiting, 2000)).done, true);
 });
 
 test("a gap is a value that says why, and the stream goes on", async () => {
