@@ -211,9 +211,9 @@ export class TokenSource {
   }
 }
 
-/** A token as a header takes it. One that is read from a file ends with a line break; a space within has no meaning. */
+/** A token as a header takes it. One that is read from a file ends with a line break. */
 function sendable(token: string, name: string): string {
   const trimmed = token.trim();
-  if (/^[\x21-\x7e]*$/.test(trimmed)) return trimmed;
-  return wrong(name, "must be visible ASCII characters without spaces", "give the token as `tenure token` printed it");
+  if (/^[\x20-\x7e]*$/.test(trimmed)) return trimmed;
+  return wrong(name, "has characters that no header can carry; use printable ASCII");
 }

@@ -251,7 +251,7 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a token with a line break in it",
     () => new Tenure({ token: "geheim\ngeheim" }),
-    "token must be visible ASCII characters without spaces [wrong_option]; give the token as `tenure token` printed it",
+    "token has characters that no header can carry; use printable ASCII [wrong_option]",
   ],
   [
     "a namespace of other characters",
