@@ -14,6 +14,7 @@ use tenure_engine_api::Engine;
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;
+use crate::settings::seal_file;
 use crate::settings::token::own_token;
 use crate::settings::trust::trust;
 
@@ -59,7 +60,8 @@ impl OpenedStore {
         warnings();
         let fatal = Arc::new(OnceLock::new());
         let told = fatal.clone();
-        let mut options = Options { accept_loss, ..Options::new(location) };
+        let seal = seal_file::of_environment()?;
+        let mut options = Options { accept_loss, seal, ..Options::new(location) };
         options.on_fatal = Arc::new(move |why: &Fatal| {
             let code = u8::try_from(why.exit_code()).unwrap_or(BUG);
             // Only the first reason counts: later ones follow from it.
@@ -129,6 +131,7 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::Frozen { .. }
         | OpenError::Unfinished { .. }
         | OpenError::Closed
+        | OpenError::Sealed { .. }
         | OpenError::Journal(_) => UNAVAILABLE,
         OpenError::Folder { .. }
         | OpenError::Incomplete { .. }

@@ -9,6 +9,8 @@ use hashbrown::HashMap;
 use tenure_core::secret::Json;
 use tenure_machine::rows::DataKey;
 
+use crate::seal::{ContentPlace, Seal};
+
 #[derive(Default)]
 struct KnownDataState {
     known: HashMap<DataKey, Json>,
@@ -20,6 +22,8 @@ struct KnownDataState {
 pub(crate) struct KnownData {
     inside: Mutex<KnownDataState>,
     bytes_max: usize,
+    /// Opens the data of a batch; what is known here is clear.
+    seal: Seal,
 }
 
 /// Approximate size of an entry in memory.
@@ -28,8 +32,8 @@ fn bytes(data: &Json) -> usize {
 }
 
 impl KnownData {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        KnownData { inside: Mutex::default(), bytes_max }
+    pub(crate) fn new(bytes_max: usize, seal: Seal) -> Self {
+        KnownData { inside: Mutex::default(), bytes_max, seal }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, KnownDataState> {
@@ -61,7 +65,7 @@ impl KnownData {
         let mut inside = self.lock();
         inside.changes += 1;
         for (key, data) in data {
-            match data {
+            match data.and_then(|data| self.seal.open_json(&ContentPlace::Data(&key), data).ok()) {
                 Some(data) => inside.put(key, data, self.bytes_max),
                 None => inside.remove(&key),
             }
@@ -106,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_was_read_before_a_change_is_not_kept() {
-        let known = KnownData::new(1 << 20);
+        let known = KnownData::new(1 << 20, Seal::none());
         let before = known.changes();
         known.committed(vec![(key("a"), Some(Json::from(2)))]);
         known.found(before, key("a"), Json::from(1));
@@ -120,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_bound_holds() {
-        let known = KnownData::new(10_000);
+        let known = KnownData::new(10_000, Seal::none());
         for n in 0..1_000 {
             known.found(0, key(&format!("r{n}")), Json::from("x".repeat(100).as_str()));
             assert!(known.lock().bytes <= 10_000);

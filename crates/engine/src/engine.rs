@@ -40,6 +40,7 @@ use crate::sqlite::read::readers::Readers;
 use crate::sqlite::scan::damage::Damage;
 use crate::sqlite::scan::start::{self, Recovery, Start};
 use crate::sqlite::schema;
+use crate::sqlite::seal_rows;
 use crate::sqlite::snapshot::RowsSnapshot;
 use crate::sqlite::snapshot::restored;
 use crate::sqlite::write::disk::{self, DiskEnded};
@@ -92,6 +93,8 @@ impl Embedded {
         bodies: Bodies,
         options: Options,
     ) -> Result<Embedded, OpenError> {
+        // Before a journal changes the rows: a store that does not open here stays as it is.
+        seal_rows::refuse_others(&conn, &folder, &options.seal)?;
         let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
         restored::refuse_half(&conn, &folder, &options)?;
@@ -110,13 +113,18 @@ impl Embedded {
             (None, Location::Memory) => {}
         }
         let now = options.clock.now();
+        // The journal may have brought it.
+        seal_rows::refuse_others(&conn, &folder, &options.seal)?;
+        let missing_row = seal_rows::missing_row(&conn, &options.seal);
+        let missing_row = missing_row.map_err(|why| schema::store_error(&folder, why))?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let damage = Arc::new(Damage::default());
-        let mut overlay = Overlay::new(reader()?, damage.clone());
+        let mut overlay = Overlay::new(reader()?, options.seal.clone(), damage.clone());
         let start = Start {
             conn: &conn,
             folder: &folder,
+            seal: &options.seal,
             numbers,
             config: options.config,
             accept_loss: options.accept_loss && options.journal.is_none(),
@@ -181,7 +189,7 @@ impl Embedded {
         let disk = disk.map_err(system)?;
         let state = {
             let shared = shared.clone();
-            let mut state = StateThread::new(shared.clone(), machine, overlay, ends);
+            let mut state = StateThread::new(shared.clone(), machine, overlay, ends, missing_row);
             if let Some(span) = options.recovers {
                 state.recover(span);
             }

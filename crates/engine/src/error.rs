@@ -106,6 +106,16 @@ pub enum OpenError {
         /// Number of unreadable jobs in the store.
         jobs: usize,
     },
+    /// Its contents are sealed with a key that was not given.
+    #[error(
+        "the store in {folder:?} is sealed with the key {key}, which is not here; name the file that has it: \
+         --seal-key-file"
+    )]
+    Sealed {
+        folder: PathBuf,
+        /// The name of the key.
+        key: String,
+    },
     /// There is no store.
     #[error(
         "there is no store in {folder:?}; name the folder that `tenure serve` has as its \

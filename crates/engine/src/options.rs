@@ -11,6 +11,8 @@ use tenure_engine_api::{Clock, SystemClock};
 use tenure_journal::{Appended, Journal};
 use tenure_machine::Config;
 
+use crate::seal::Seal;
+
 /// The place of the rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Location {
@@ -157,6 +159,9 @@ pub struct Options {
     /// the engine; those in a folder may be used again. `None`: a folder has a journal of its own, in files, and memory
     /// has none.
     pub journal: Option<Arc<dyn Journal>>,
+    /// The keys that seal contents in the rows and in the journal. All that open a store of sealed contents need them.
+    /// [`Seal::none`]: contents stay clear.
+    pub seal: Seal,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,
     /// Bytes of the newest events that each namespace keeps; 0: none. Where `max_bytes` is set, at most an eighth of
@@ -193,6 +198,7 @@ impl Options {
             location,
             durability: Durability::Always,
             journal: None,
+            seal: Seal::none(),
             config: Config::default(),
             events_bytes: EVENTS_BYTES_DEFAULT,
             clock: Arc::new(SystemClock),

@@ -17,6 +17,7 @@ use crate::hand_off::HandOff;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirming::Confirming;
 use crate::options::{Durability, Fatal, Location, Options};
+use crate::seal::Seal;
 use crate::sqlite::capacity::Room;
 use crate::sqlite::folder::{Files, Folder};
 use crate::sqlite::read::ahead::{ReadAhead, RowsAhead};
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub hand_off: Arc<HandOff>,
     pub bodies: Bodies,
     pub data: KnownData,
+    /// The keys of contents in the rows.
+    pub seal: Seal,
     readers: Readers,
     pub room: Room,
     /// The unreadable parts of the store.
@@ -95,7 +98,8 @@ impl Shared {
             inbox: Inbox::default(),
             hand_off: Arc::default(),
             bodies,
-            data: KnownData::new(DATA_BYTES),
+            data: KnownData::new(DATA_BYTES, options.seal.clone()),
+            seal: options.seal.clone(),
             readers,
             room: Room::new(options),
             damage,
@@ -174,8 +178,8 @@ impl Shared {
 
     /// Begins to read the rows of these jobs, without waiting for a batch.
     pub(crate) fn read_ahead(&self, namespace: &Namespace, seqs: Vec<Seq>) -> Option<ReadAhead> {
-        let namespace = namespace.clone();
-        let read = move |conn: &Connection| RowsAhead::read(conn, &namespace, &seqs);
+        let (namespace, seal) = (namespace.clone(), self.seal.clone());
+        let read = move |conn: &Connection| RowsAhead::read(conn, (&namespace, &seal), &seqs);
         self.readers.begin(Haste::Now, read).map(ReadAhead)
     }
 

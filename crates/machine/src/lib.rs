@@ -55,7 +55,9 @@ pub use crate::ops::push_plan::PushedOne;
 pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
-pub use crate::rows::changes::{BatchEvents, CHANGES_FORMAT, Changes, NewEvents};
+pub use crate::rows::changes::{
+    BatchEvents, CHANGES_FORMAT, Changes, NewEvents, SEALED_CHANGES_FORMAT,
+};
 pub use crate::rows::entries::{decode_events, encode_events};
 use tenure_core::bounds::{LEAP_US, NAMESPACES_MAX_DEFAULT, PATIENCE_US_DEFAULT};
 use tenure_core::events::Happened;

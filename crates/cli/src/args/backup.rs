@@ -75,6 +75,10 @@ pub struct RestoreArgs {
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, value_name = "STORE", env = "TENURE_RESTORE_TO", hide_env_values = true)]
     pub to: String,
+    /// Open contents with the keys of this file, and seal those of the target with its first key. A backup of a sealed store
+    /// needs it.
+    #[arg(long, value_name = "FILE", env = "TENURE_SEAL_KEY_FILE", hide_env_values = true)]
+    pub seal_key_file: Option<PathBuf>,
     /// Do not wait for the leases of the old store: all of its workers have stopped, or it has been down for longer
     /// than its longest ttl.
     #[arg(long)]

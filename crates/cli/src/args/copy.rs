@@ -1,5 +1,7 @@
 //! `copy`: from which store to which.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 const AFTER: &str = "\
@@ -28,6 +30,10 @@ pub struct CopyArgs {
     /// The target: file:PATH (created if it does not exist), or redis:// and the like.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_TO", hide_env_values = true)]
     pub to: Option<String>,
+    /// Open contents with the keys of this file, and seal those of the target with its first key. A source that is sealed
+    /// needs it.
+    #[arg(long, value_name = "FILE", env = "TENURE_SEAL_KEY_FILE", hide_env_values = true)]
+    pub seal_key_file: Option<PathBuf>,
     /// Copy nothing. With --to, discard an unfinished copy; with --from, serve the source again.
     #[arg(long)]
     pub thaw: bool,

@@ -46,6 +46,11 @@ pub struct ServeArgs {
     /// --token-file, whose tokens have all rights.
     #[arg(long, value_name = "FILE")]
     pub tokens: Option<PathBuf>,
+    /// Seal payloads, results, errors, progress, schedules and the data of resources with the first key of this file, so
+    /// that folder, Redis and backups hold no clear ones; all keys of it open. Each line is 32 bytes in base64: openssl
+    /// rand -base64 32. All servers of a store need the file.
+    #[arg(long, value_name = "FILE")]
+    pub seal_key_file: Option<PathBuf>,
     /// Speak HTTPS with the certificate in this PEM file, followed by the intermediate certificates. Read again
     /// when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]

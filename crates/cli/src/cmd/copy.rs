@@ -8,11 +8,13 @@ pub mod stores;
 pub mod trail;
 
 use serde::Serialize;
+use tenure_engine::Seal;
 use tenure_engine::copy::{self, CopyCounts, CopyError, CopyPlan, CopyReport};
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO};
 use crate::output::{Output, printable};
+use crate::settings::seal_file;
 
 use self::show::CopyShow;
 use self::stores::{NamedStore, Side};
@@ -31,7 +33,9 @@ fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
         |text: Option<String>, side| text.map(|text| NamedStore::parse(&text, side)).transpose();
     let (from, to) = (named(args.from, Side::From)?, named(args.to, Side::To)?);
     match (from, to, args.thaw) {
-        (Some(from), Some(to), false) => run_copy(out, &from, &to),
+        (Some(from), Some(to), false) => {
+            run_copy(out, &from, &to, seal_file::read(args.seal_key_file.as_deref())?)
+        }
         (Some(from), None, true) => thaw_source(out, &from, args.force),
         (None, Some(to), true) => thaw_target(out, &to),
         (Some(_), Some(_), true) => Err(Failure::usage("--thaw takes one store, not two")
@@ -43,14 +47,14 @@ fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
     }
 }
 
-fn run_copy(out: Output, from: &NamedStore, to: &NamedStore) -> Result<(), Failure> {
+fn run_copy(out: Output, from: &NamedStore, to: &NamedStore, seal: Seal) -> Result<(), Failure> {
     if from.shown == to.shown {
         return Err(Failure::usage(format!("--from and --to are the same store: {}", from.shown)));
     }
     // The source first: that it is not there is no reason to make a target.
     let (source, target) = (from.open(false)?, to.open(true)?);
     let copy = tenure::ids::request_id().as_str().replacen("req_", "copy_", 1);
-    let plan = CopyPlan { copy, from: from.shown.clone(), to: to.shown.clone() };
+    let plan = CopyPlan { copy, from: from.shown.clone(), to: to.shown.clone(), seal };
     let mut show = CopyShow::new(&plan.from);
     let done = copy::copy(source.source(), target.target(), &plan, &mut show);
     show.end();

@@ -13,6 +13,7 @@ use crate::cmd::copy::stores::{NamedStore, Side};
 use crate::cmd::copy::trail;
 use crate::exit::Failure;
 use crate::output::{Output, printable};
+use crate::settings::seal_file;
 
 /// Checks the whole file, then opens the target and restores into it.
 pub async fn run(out: Output, args: RestoreArgs) -> Result<(), Failure> {
@@ -22,11 +23,13 @@ pub async fn run(out: Output, args: RestoreArgs) -> Result<(), Failure> {
 
 fn run_blocking(out: Output, args: &RestoreArgs) -> Result<(), Failure> {
     let to = NamedStore::parse(&args.to, Side::To)?;
+    let seal = seal_file::read(args.seal_key_file.as_deref())?;
     let from = args.file.display().to_string();
     // First of all: a file that is no whole backup is no reason to make a target.
     let checked = CheckedFile::open(&args.file).map_err(|why| no_backup(&from, &why))?;
     let target = to.open(true)?;
-    let plan = RestorePlan { from: from.clone(), to: to.shown.clone(), waits: !args.no_wait };
+    let (waits, shown) = (!args.no_wait, to.shown.clone());
+    let plan = RestorePlan { from: from.clone(), to: shown, seal, waits };
     let mut show = CopyShow::new(&from);
     let done = backup::restore(checked, target.target(), &plan, &SystemClock, &mut show);
     show.end();

@@ -9,6 +9,7 @@ pub mod layers;
 #[cfg(test)]
 mod page;
 pub mod profile;
+pub mod seal_file;
 pub mod shown;
 pub mod token;
 pub mod tokens_file;

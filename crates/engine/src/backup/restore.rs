@@ -19,6 +19,7 @@ use tenure_engine_api::Clock;
 use super::file::{BackupError, BackupHead};
 use super::read::{BackupReader, CheckedBackup, READ_BYTES, check};
 use crate::copy::{CopyCounts, CopyError, CopyNews, CopyWatch, Found, Frozen, Target};
+use crate::seal::Seal;
 
 /// By how much the clock of a restore may be behind that of the store at the backup: clocks of machines differ by less.
 const CLOCK_BEHIND_MAX: Span = Span::from_s(10);
@@ -30,6 +31,8 @@ pub struct RestorePlan {
     pub from: String,
     /// The target, without a password.
     pub to: String,
+    /// Opens the contents of the backup, and seals those of the target.
+    pub seal: Seal,
     /// Waits until leases of the old store have expired. Otherwise its caller knows that all holders have stopped.
     pub waits: bool,
 }
@@ -111,7 +114,8 @@ pub fn restore(
         let why = "it was changed after it was checked".to_owned();
         return Err(BackupError::Damaged { at: 0, why }.into());
     }
-    let filled = target.fill(&head.backup, Frozen::of_backup(rows, head.jobs, began), watch)?;
+    let rows = Frozen::of_backup(rows, head.jobs, began).sealed(plan.seal.clone());
+    let filled = target.fill(&head.backup, rows, watch)?;
     // Also leases that the backup does not know: the store went on granting, by the same ttls as before.
     let held_until = filled.held_until.max(Some(began.plus(head.largest_ttl)));
     let longest = held_until.map_or(Span::ZERO, |until| until.since(clock.now()));

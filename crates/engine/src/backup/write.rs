@@ -4,7 +4,6 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{Fault, ids};
 use tenure_journal::packed::put_frame;
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
-use tenure_machine::CHANGES_FORMAT;
 
 use super::file::{BACKUP_FORMAT, BackupEnd, BackupHead, END_ENTRY, FIRST_WORDS, HEAD_ENTRY};
 use crate::copy::CopyError;
@@ -44,7 +43,7 @@ impl BackupWriter {
             backup: ids::fresh(NAME, now).map_err(Fault::from)?,
             made_at: now,
             release: env!("CARGO_PKG_VERSION").to_owned(),
-            rows: CHANGES_FORMAT,
+            rows: rows.format(),
             jobs: rows.jobs()?,
             largest_ttl,
         };

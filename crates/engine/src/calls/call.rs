@@ -76,18 +76,21 @@ async fn admitted<'s>(
     request: &Request,
 ) -> Result<Option<TakenRoom<'s>>, CallError> {
     let growth = growth(request);
-    let mut admitted = shared.room.admit(growth);
+    let admit = |growth: Growth<'_>| {
+        shared.room.admit(if shared.seal.is_on() { growth.sealed() } else { growth })
+    };
+    let mut admitted = admit(growth);
     if let Err(CallError::Refused(_)) = admitted
         && shared.room.has_unwritten()
     {
         // The bytes to be written are only an estimate, until they are written and measured.
         shared.read_rows(Haste::Now, |_| Ok(())).await?;
-        admitted = shared.room.admit(growth);
+        admitted = admit(growth);
     }
     match (admitted, growth) {
         (Err(CallError::Refused(_)), Growth::Replaces(_, replaced)) => {
             let replaced_bytes = replaced::bytes(shared, ns, replaced).await?;
-            shared.room.admit(growth.beyond(replaced_bytes))
+            admit(growth.beyond(replaced_bytes))
         }
         (admitted, _) => admitted,
     }

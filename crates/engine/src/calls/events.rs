@@ -79,8 +79,8 @@ async fn page(
     let mut page = EventPage::new(asked.clone());
     let mut from = since;
     loop {
-        let namespace = namespace.clone();
-        let read = move |conn: &Connection| portion(conn, &namespace, from, page);
+        let (namespace, seal) = (namespace.clone(), shared.seal.clone());
+        let read = move |conn: &Connection| portion(conn, (&namespace, &seal), from, page);
         let (read, ended) = shared.read_rows(haste, read).await?;
         if ended != PortionEnd::Portion {
             shared.read_may_be_answered().await?;

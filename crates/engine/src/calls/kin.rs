@@ -25,8 +25,8 @@ impl Show<Listed<ParentView>> for ParentsAt {
             ParentAt::Shown(_) => None,
         };
         let wanted: Vec<Seq> = items.iter().filter_map(job).collect();
-        let ns = namespace.clone();
-        let read = shared.read(move |conn| parents(conn, &ns, &wanted, full)).await?;
+        let (ns, seal) = (namespace.clone(), shared.seal.clone());
+        let read = shared.read(move |conn| parents(conn, (&ns, &seal), &wanted, full)).await?;
         let seqs = read.iter().filter_map(|found| match found {
             FoundJob::Job(row) => waiting(row),
             FoundJob::Gone | FoundJob::Unreadable => None,
@@ -82,9 +82,9 @@ impl Show<Listed<ChildView>> for ChildrenAt {
     ) -> Result<Listed<ChildView>, CallError> {
         let ChildrenAt { parent, request: ListChildren { page, .. } } = self;
         let from = page.row()?.map_or(Seq::new(0), Seq::new);
-        let (ns, max) = (namespace.clone(), page.max);
+        let (ns, seal, max) = (namespace.clone(), shared.seal.clone(), page.max);
         let (found, next) =
-            shared.read(move |conn| children(conn, &ns, (parent, from), max)).await?;
+            shared.read(move |conn| children(conn, (&ns, &seal), (parent, from), max)).await?;
         let seqs = found.iter().filter_map(waiting).collect();
         let mut stands = stands_of(shared, namespace, seqs).await?.into_iter();
         let items = found.into_iter().filter_map(|row| {

@@ -79,7 +79,7 @@ async fn portion(
     from: LookFrom,
     bounds: (usize, usize),
 ) -> Result<Looked<SeenJob>, CallError> {
-    let sieve = Sieve::new(asked.filter.clone());
+    let sieve = Sieve::new(asked.filter.clone(), &shared.seal);
     let content = asked.filter.asks_for_content();
     let ns = namespace.clone();
     let looked = shared

@@ -3,6 +3,7 @@
 use rusqlite::Connection;
 use tenure_core::names::{Namespace, ScheduleId};
 use tenure_core::requests::{GetJob, GetLimit, GetPool, GetQueue, GetSchedule, Patch};
+use tenure_core::settings::NewResource;
 use tenure_engine_api::CallError;
 
 use crate::calls::ask::ask;
@@ -36,20 +37,22 @@ pub(super) async fn bytes(
             Ok(bytes)
         }
         Replaced::Resources(pool, resources) => {
-            let (ns, pool) = (ns.clone(), pool.clone());
-            let ids: Vec<_> = resources.iter().map(|one| one.id.clone()).collect();
+            let seal = shared.seal.clone();
+            let key = |one: &NewResource| (ns.clone(), pool.clone(), one.id.clone());
+            let keys: Vec<_> = resources.iter().map(key).collect();
             let read = move |conn: &Connection| {
-                ids.iter().try_fold(0, |bytes, id| {
-                    let data = rows::data(conn, (ns.as_str(), pool.as_str(), id.as_str()))?;
+                keys.iter().try_fold(0, |bytes, key| {
+                    let data = rows::data(conn, &seal, key)?;
                     Ok(bytes + if let Data::Known(data) = data { of_resource(&data) } else { 0 })
                 })
             };
             shared.read(read).await
         }
         Replaced::Data(patch) => {
-            let (ns, pool, id) = (ns.clone(), patch.pool.clone(), patch.resource.clone());
+            let seal = shared.seal.clone();
+            let key = (ns.clone(), patch.pool.clone(), patch.resource.clone());
             let read = move |conn: &Connection| {
-                let data = rows::data(conn, (ns.as_str(), pool.as_str(), id.as_str()))?;
+                let data = rows::data(conn, &seal, &key)?;
                 Ok(match data {
                     Data::Known(data) => text(&data),
                     Data::Gone | Data::Unreadable => 0,

@@ -276,8 +276,8 @@ pub(crate) async fn job(
     seq: Seq,
     stands: Stands,
 ) -> Result<Option<JobView>, CallError> {
-    let ns = namespace.clone();
-    match shared.read(move |conn| rows::job(conn, &ns, seq, true)).await? {
+    let (ns, seal) = (namespace.clone(), shared.seal.clone());
+    match shared.read(move |conn| rows::job(conn, (&ns, &seal), seq, true)).await? {
         FoundJob::Job(row) => {
             let job = row.noted(&shared.damage, namespace);
             job.view(stands).map(Some).ok_or_else(|| unreadable(seq))
@@ -304,9 +304,9 @@ pub(crate) async fn pushed(
     let wanted: Vec<Seq> = jobs.iter().filter_map(there).collect();
     let mut read = Vec::new();
     if !wanted.is_empty() {
-        let ns = namespace.clone();
+        let (ns, seal) = (namespace.clone(), shared.seal.clone());
         let all = move |conn: &Connection| {
-            wanted.iter().map(|seq| rows::job(conn, &ns, *seq, full)).collect()
+            wanted.iter().map(|seq| rows::job(conn, (&ns, &seal), *seq, full)).collect()
         };
         read = shared.read::<Vec<FoundJob>>(all).await?;
     }
@@ -346,10 +346,11 @@ async fn resources(
     if views.is_empty() {
         return Ok(views);
     }
-    let namespace = namespace.clone();
+    let (namespace, seal) = (namespace.clone(), shared.seal.clone());
     let read = move |conn: &Connection| {
         for view in &mut views {
-            match rows::data(conn, (namespace.as_str(), pool.as_str(), view.id.as_str()))? {
+            let key = (namespace.clone(), pool.clone(), view.id.clone());
+            match rows::data(conn, &seal, &key)? {
                 Data::Known(data) => view.data = redacted(&data),
                 Data::Gone => view.data = Json::null(),
                 Data::Unreadable => {

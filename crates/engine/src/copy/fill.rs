@@ -16,6 +16,7 @@ use rusqlite::Connection;
 
 use super::{CopiedRows, CopyError, CopyNews, CopyWatch, Frozen};
 use crate::error::OpenError;
+use crate::seal::{Seal, Unopened};
 use crate::sqlite::folder::Folder;
 use crate::sqlite::read::overlay::Overlay;
 use crate::sqlite::rows;
@@ -97,16 +98,17 @@ impl Filling<'_> {
         from: Frozen,
         watch: &mut dyn CopyWatch,
     ) -> Result<Filled, CopyError> {
-        let Frozen { rows, jobs, frozen_at, went_on, .. } = from;
+        let Frozen { rows, jobs, frozen_at, went_on, seal, .. } = from;
         let mut watched = WatchedRows { rows, jobs, watch, stopped: None };
-        let restored = restored::restore(self.conn, &mut watched, 0);
+        let restored = restored::restore(self.conn, &mut watched, 0, |changes| seal.anew(changes));
         if let Some(stopped) = watched.stopped {
             return Err(stopped);
         }
         let last_seq = restored.map_err(|why| self.unread(why))?.last_seq;
         let numbers = self.before.end(self.copy, last_seq);
-        let (released, held_until) =
-            self.end_leases(numbers, frozen_at, went_on).map_err(|why| self.unrestored(why))?;
+        let (released, held_until) = self
+            .end_leases(numbers, &seal, frozen_at, went_on)
+            .map_err(|why| self.unrestored(why))?;
         let mut moved = self.counts().map_err(|why| broken(self.folder, &why))?;
         moved.released = released;
         Ok(Filled { moved, held_until })
@@ -117,6 +119,7 @@ impl Filling<'_> {
     fn end_leases(
         &self,
         numbers: Numbers,
+        seal: &Seal,
         frozen_at: Moment,
         went_on: bool,
     ) -> Result<(u64, Option<Moment>), OpenError> {
@@ -126,6 +129,7 @@ impl Filling<'_> {
         let start = Start {
             conn: self.conn,
             folder: self.folder,
+            seal,
             numbers,
             config: Config::default(),
             accept_loss: false,
@@ -133,7 +137,8 @@ impl Filling<'_> {
             forget_clock: true,
             now: frozen_at,
         };
-        let (mut machine, _) = start.restore(&mut Overlay::new(reader, damage.clone()), &damage)?;
+        let mut overlay = Overlay::new(reader, seal.clone(), damage.clone());
+        let (mut machine, _) = start.restore(&mut overlay, &damage)?;
         let ended = machine.release_all();
         for (namespace, fence) in &self.before.fences {
             machine.raise_fence(namespace, *fence);
@@ -144,7 +149,8 @@ impl Filling<'_> {
                 machine.raise_fence(&namespace, Fence::new(given.saturating_add(FENCE_JUMP)));
             }
         }
-        let rows = machine.drain().rows;
+        let mut rows = machine.drain().rows;
+        seal.rows(&mut rows);
         let changes = Changes { rows, ..Changes::default() };
         let mut writer = Writer::new(self.conn, numbers, 0).map_err(failed)?;
         writer.write_restored(&[changes], numbers).map_err(failed)?;
@@ -180,10 +186,14 @@ impl Filling<'_> {
         Ok(counts)
     }
 
-    fn unread(&self, why: RestoreError) -> CopyError {
+    fn unread(&self, why: RestoreError<Unopened>) -> CopyError {
         match why {
             RestoreError::Read(why) => unread(&why),
             RestoreError::Store(why) => broken(self.folder, &why),
+            RestoreError::Unchanged(Unopened) => CopyError::no(
+                "contents of the source are sealed with a key that is not here, or were changed",
+                "name the file of the keys: --seal-key-file",
+            ),
         }
     }
 

@@ -18,6 +18,7 @@ pub use folder::CopyFolder;
 pub(crate) use folder::refuse_marked;
 pub use run::{CopyPlan, CopyReport, copy, thaw_source, thaw_target};
 
+use crate::seal::Seal;
 use crate::sqlite::snapshot::RowsSnapshot;
 
 /// Why a copy stops.
@@ -97,6 +98,8 @@ pub struct Frozen {
     recovers_until: Option<Moment>,
     /// The store went on after the rows were read, so it has given fences that they do not have.
     went_on: bool,
+    /// Opens the contents, and seals those of the target.
+    seal: Seal,
 }
 
 impl Frozen {
@@ -111,13 +114,20 @@ impl Frozen {
     ) -> Result<Frozen, CopyError> {
         let (jobs, namespaces) = (rows.jobs()?, rows.namespaces()?);
         let rows = Box::new(rows.without_events());
-        Ok(Frozen { rows, jobs, namespaces, frozen_at, recovers_until, went_on: false })
+        let (went_on, seal) = (false, Seal::none());
+        Ok(Frozen { rows, jobs, namespaces, frozen_at, recovers_until, went_on, seal })
     }
 
     /// Rows of a backup with this number of jobs. `now`: the store that was backed up grants nothing from now on.
     pub(crate) fn of_backup(rows: impl CopiedRows + 'static, jobs: u64, now: Moment) -> Frozen {
         let (rows, namespaces) = (Box::new(rows), Vec::new());
-        Frozen { rows, jobs, namespaces, frozen_at: now, recovers_until: None, went_on: true }
+        let (frozen_at, went_on, seal) = (now, true, Seal::none());
+        Frozen { rows, jobs, namespaces, frozen_at, recovers_until: None, went_on, seal }
+    }
+
+    /// The same with these keys. Without any, a source with sealed contents is refused.
+    pub(crate) fn sealed(self, seal: Seal) -> Frozen {
+        Frozen { seal, ..self }
     }
 }
 

@@ -18,6 +18,8 @@ use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::Span;
 use tenure_engine_api::Fault;
 
+use crate::seal::Seal;
+
 use super::{CopyCounts, CopyError, CopyNews, CopyWatch, Found, Mark, Source, Target};
 
 /// Between two tries, when a store cannot be reached.
@@ -34,6 +36,8 @@ pub struct CopyPlan {
     pub from: String,
     /// The target, without a password.
     pub to: String,
+    /// Opens the contents of the source, and seals those of the target.
+    pub seal: Seal,
 }
 
 /// The result of a call.
@@ -113,7 +117,7 @@ fn go_on(
             watch.told(&CopyNews::Paused { again: resumed })?;
         }
         if target.claim(&copy)? {
-            fill(source, target, &copy, watch, course)?;
+            fill((source, target), &copy, &plan.seal, watch, course)?;
         }
         // Not every store can keep others from thawing it meanwhile.
         if source.marked()?.is_none_or(|there| there.copy != copy) {
@@ -137,13 +141,13 @@ fn go_on(
 /// Fills the target, and waits until no holder of a lease of the source goes on with it: its lease was granted by the source,
 /// and the target may grant the same things to others from then on.
 fn fill(
-    source: &dyn Source,
-    target: &dyn Target,
+    (source, target): (&dyn Source, &dyn Target),
     copy: &str,
+    seal: &Seal,
     watch: &mut dyn CopyWatch,
     course: &mut Course,
 ) -> Result<(), CopyError> {
-    let from = source.rows()?;
+    let from = source.rows()?.sealed(seal.clone());
     let recovers_until = from.recovers_until;
     let filled = target.fill(copy, from, watch)?;
     course.moved = filled.moved;

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use tenure_engine_api::{CallError, Fault};
 use tenure_journal::{Append, Appended, Hears, JournalEntry};
-use tenure_machine::CHANGES_FORMAT;
 
 use crate::answering::{refuse, send};
 use crate::batch::{Batch, Pending};
@@ -56,7 +55,7 @@ impl Confirming {
         let append = if batch.changes.is_empty() {
             Append::Nothing(*end)
         } else {
-            let entry = JournalEntry::after(*end, CHANGES_FORMAT, &batch.changes.encode());
+            let entry = JournalEntry::after(*end, batch.changes.format(), &batch.changes.encode());
             Append::Entry { entry, ttl: batch.ttl, grants: batch.changes.rows.grants() }
         };
         let begun = Begun {

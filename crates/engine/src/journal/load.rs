@@ -3,10 +3,12 @@
 //! It must never take missing entries for the end: a load ends only when the journal reports the same end as
 //! the rows.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use tenure_journal::{Append, Appended, BadEntry, Journal, Position, ReadError, Reply};
+use tenure_machine::Changes;
 
 use crate::bodies::Bodies;
 use crate::error::OpenError;
@@ -88,7 +90,8 @@ impl Loading<'_> {
             return Ok(());
         };
         self.bodies.clear();
-        match restored::restore(self.conn, &mut *snapshot, self.events_bytes) {
+        let as_it_is = |_: &mut Changes| Ok::<(), Infallible>(());
+        match restored::restore(self.conn, &mut *snapshot, self.events_bytes, as_it_is) {
             Ok(numbers) => self.numbers = numbers,
             Err(RestoreError::Read(ReadError::Turned)) => {
                 restored::begin_anew(self.conn).map_err(|why| self.failed(why))?;
@@ -96,6 +99,7 @@ impl Loading<'_> {
             }
             Err(RestoreError::Read(why)) => return Err(away(&why)),
             Err(RestoreError::Store(why)) => return Err(self.failed(why)),
+            Err(RestoreError::Unchanged(never)) => match never {},
         }
         Ok(())
     }

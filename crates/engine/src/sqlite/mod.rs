@@ -9,6 +9,7 @@ pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod schema;
+pub(crate) mod seal_rows;
 pub(crate) mod small_facts;
 pub(crate) mod snapshot;
 pub(crate) mod sums;

@@ -7,9 +7,10 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
-use tenure_machine::rows::Archived;
+use tenure_machine::rows::{Archived, DataKey};
 use tenure_machine::{Seq, Stands, StoredJob};
 
+use crate::seal::{ContentPlace, Seal, Unopened};
 use crate::sqlite::scan::damage::{Damage, UNREADABLE, damaged};
 use crate::sqlite::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
 
@@ -107,6 +108,39 @@ pub(crate) struct JobRow {
 }
 
 impl JobRow {
+    /// Opens its contents. One that does not open is unreadable.
+    pub(crate) fn opened(mut self, seal: &Seal) -> JobRow {
+        if !seal.is_on() {
+            return self;
+        }
+        let job = &mut self.job;
+        let seq = job.seq;
+        let parts = [
+            ("payload", ContentPlace::Payload(seq), &mut job.payload),
+            ("result", ContentPlace::Result(seq), &mut job.result),
+            ("progress", ContentPlace::Progress(seq), &mut job.progress),
+        ];
+        for (part, place, json) in parts {
+            let Some(stored) = json.take() else { continue };
+            match seal.open_json(&place, stored) {
+                Ok(clear) => *json = Some(clear),
+                Err(Unopened) => self.unreadable = self.unreadable.or(Some(part)),
+            }
+        }
+        if let Some(error) = &mut job.error
+            && seal.open_text(&ContentPlace::Error(seq), error).is_err()
+        {
+            job.error = None;
+            self.unreadable = self.unreadable.or(Some("error"));
+        }
+        for past in &mut job.errors {
+            if seal.open_text(&ContentPlace::PastError(seq), &mut past.error).is_err() {
+                past.error = UNREADABLE.to_owned();
+            }
+        }
+        self
+    }
+
     /// The job for a view; its error names the unreadable part.
     pub(crate) fn shown(self) -> StoredJob {
         let JobRow { mut job, unreadable } = self;
@@ -213,7 +247,7 @@ fn is_whole(row: &Row<'_>, at: [usize; 12]) -> rusqlite::Result<bool> {
     Ok(or_none(check())?.unwrap_or(false))
 }
 
-/// A job without its past errors; payload and result only if `full`. `None` if its row is unreadable.
+/// A job without its past errors, as sealed as its row; payload and result only if `full`. `None` if its row is unreadable.
 pub(crate) fn stored(row: &Row<'_>, full: bool) -> rusqlite::Result<Option<JobRow>> {
     or_none(stored_or_damage(row, full))
 }
@@ -304,7 +338,7 @@ pub(crate) fn job_error(row: &Row<'_>) -> rusqlite::Result<Option<JobError>> {
     Ok(Some(JobError { attempt: row.get(2)?, at: moment_of(at), error: error.to_owned(), outcome }))
 }
 
-/// The last errors of a job, oldest first. An unreadable one is shown as unreadable.
+/// The last errors of a job, oldest first, as sealed as their rows. An unreadable one is shown as unreadable.
 pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobError>> {
     let mut all: CachedStatement<'_> = conn.prepare_cached(JOB_ERRORS)?;
     let number = number_of(seq);
@@ -340,10 +374,10 @@ pub(crate) enum FoundJob {
     Unreadable,
 }
 
-/// A job of a namespace, with its past errors, payload and result.
+/// A job of a namespace with its past errors, payload and result, opened.
 pub(crate) fn job(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     seq: Seq,
     full: bool,
 ) -> rusqlite::Result<FoundJob> {
@@ -354,7 +388,7 @@ pub(crate) fn job(
     match found {
         Ok(Some(Some(mut found))) => {
             found.job.errors = errors(conn, seq)?;
-            Ok(FoundJob::Job(Box::new(found)))
+            Ok(FoundJob::Job(Box::new(found.opened(seal))))
         }
         Ok(Some(None)) => Ok(FoundJob::Unreadable),
         Ok(None) => Ok(FoundJob::Gone),
@@ -370,17 +404,17 @@ pub(crate) enum Data {
     Unreadable,
 }
 
-pub(crate) fn data(
-    conn: &Connection,
-    (namespace, pool, id): (&str, &str, &str),
-) -> rusqlite::Result<Data> {
+/// The data of a resource, opened. Data that does not open is unreadable.
+pub(crate) fn data(conn: &Connection, seal: &Seal, key: &DataKey) -> rusqlite::Result<Data> {
+    let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
     let mut one = conn.prepare_cached(
         "SELECT data, sum FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
     )?;
     let read = one.query_row([namespace, pool, id], |row| {
         let text = row.get_ref(0)?.as_str()?;
         let right = row.get::<_, Option<i64>>(1)? == Some(data_sum(namespace, pool, id, text));
-        Ok(Json::parse(text).filter(|_| right))
+        let data = Json::parse(text).filter(|_| right);
+        Ok(data.and_then(|data| seal.open_json(&ContentPlace::Data(key), data).ok()))
     });
     match read.optional() {
         Ok(Some(Some(data))) => Ok(Data::Known(data)),

@@ -218,6 +218,8 @@ pub(crate) const STEPS: &[Step] = &[
 ",
     // The tables stay. The rows may lack entries of the journal beside them, and an older release does not know that journal.
     "",
+    // The tables stay. Contents may be sealed, and an older release would hand them out as they are.
+    "",
 ];
 
 /// The only connection that writes.

@@ -65,7 +65,8 @@ impl StateThread {
         if !self.shared.keeps_events() {
             return;
         }
-        for (namespace, events) in events {
+        for (namespace, mut events) in events {
+            self.shared.seal.events(&namespace, &mut events);
             let Some(at) = events.first().map(|event| event.at) else { continue };
             // No two lives of a namespace begin at the same time: a day without calls lies between them.
             let begins = EventId { life: at.us(), number: 0 };

@@ -25,6 +25,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::schedule::PlanWanted;
 use tenure_core::time::Moment;
 use tenure_engine_api::CallError;
+use tenure_machine::rows::RowKey;
 use tenure_machine::{Command, Done, Machine, Seq, TakerId};
 
 use self::events::EventStreams;
@@ -66,6 +67,8 @@ pub(crate) struct StateThread {
     batch: Batch,
     /// Earlier batches that are closed, and for which the disk had no room yet.
     closed: VecDeque<Batch>,
+    /// The row of the key that seals, until it is written.
+    seal_row: Option<RowKey>,
     waiting: HashMap<TakerId, Waiting>,
     /// Calls that wait for the end of a job or a flow.
     awaiting: HashMap<TakerId, AwaitingEnd>,
@@ -98,6 +101,7 @@ impl StateThread {
         machine: Machine,
         overlay: Overlay,
         ends: HashMap<Namespace, EventId>,
+        seal_row: Option<RowKey>,
     ) -> Self {
         StateThread {
             shared,
@@ -105,6 +109,7 @@ impl StateThread {
             overlay,
             batch: Batch { number: 1, ..Batch::default() },
             closed: VecDeque::new(),
+            seal_row,
             waiting: HashMap::new(),
             awaiting: HashMap::new(),
             again: Vec::new(),

@@ -82,10 +82,21 @@ impl StateThread {
         effects.rows
     }
 
+    /// Seals the contents of rows. The first that are sealed with a key bring its name.
+    fn seal(&mut self, rows: &mut Rows) {
+        self.shared.seal.rows(rows);
+        if !rows.is_empty()
+            && let Some(row) = self.seal_row.take()
+        {
+            rows.other.insert(row, Some(String::new()));
+        }
+    }
+
     /// Puts rows over the disk and into the batch.
-    pub(super) fn keep(&mut self, rows: Rows) -> bool {
-        self.overlay.lay(&rows, self.batch.number);
+    pub(super) fn keep(&mut self, mut rows: Rows) -> bool {
         let some = !rows.is_empty();
+        self.seal(&mut rows);
+        self.overlay.lay(&rows, self.batch.number);
         self.weigh(&rows);
         self.batch.add(rows);
         self.stuck &= !some;

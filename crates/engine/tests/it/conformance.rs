@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_conformance::{
     Bench, Capabilities, Factory, MovedClock, Store, Task, check_all_and_carried,
 };
-use tenure_engine::{Embedded, Location, Options};
+use tenure_engine::{Embedded, Location, Options, Seal};
 use tenure_engine_api::Engine;
 use tenure_journal::memory::MemoryJournal;
 use tenure_testkit::{TempDir, TestClock};
@@ -13,7 +13,11 @@ use tenure_testkit::{TempDir, TestClock};
 /// The engine that is open now, for tests that hold it only as an `Engine`.
 type Open = Arc<std::sync::Mutex<Arc<Embedded>>>;
 
+const KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+
 struct Folder;
+
+struct SealedFolder;
 
 /// Each engine has rows of its own, which are deleted with it; only the journal outlives it.
 struct Appending;
@@ -27,12 +31,15 @@ struct Here {
 /// The place that outlives an engine.
 enum Place {
     Folder(TempDir),
+    /// Contents in the folder are sealed.
+    Sealed(TempDir),
     Journal(Arc<MemoryJournal>),
 }
 
 fn options(place: &Place, clock: &Arc<TestClock>) -> Options {
-    let dir = match place {
-        Place::Folder(dir) => dir,
+    let (dir, seal) = match place {
+        Place::Folder(dir) => (dir, Seal::none()),
+        Place::Sealed(dir) => (dir, Seal::read(KEY).expect("a key")),
         Place::Journal(journal) => {
             let options = Options::new(Location::Memory);
             return Options { clock: clock.clone(), journal: Some(journal.clone()), ..options };
@@ -40,6 +47,7 @@ fn options(place: &Place, clock: &Arc<TestClock>) -> Options {
     };
     Options {
         clock: clock.clone(),
+        seal,
         // Syncing is tested elsewhere; here it would only be slow.
         durability: tenure_engine::Durability::Everysec,
         ..Options::new(Location::Folder(dir.join("store")))
@@ -53,6 +61,12 @@ fn open(place: &Place, clock: &Arc<TestClock>) -> Arc<Embedded> {
 impl Factory for Folder {
     fn open(&self) -> Task<'_, Bench> {
         Box::pin(async { bench(Place::Folder(TempDir::new())) })
+    }
+}
+
+impl Factory for SealedFolder {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(async { bench(Place::Sealed(TempDir::new())) })
     }
 }
 
@@ -95,4 +109,10 @@ tenure_conformance::conformance_tests!(Folder);
 #[ignore = "long: over a folder and over the journal in Redis the suite runs in any case"]
 fn every_rule_holds_where_a_journal_appends() {
     check_all_and_carried(&Appending);
+}
+
+#[test]
+#[ignore = "long: what is sealed and opened is tested by itself in any case"]
+fn every_rule_holds_where_contents_are_sealed() {
+    check_all_and_carried(&SealedFolder);
 }

@@ -24,6 +24,8 @@ use crate::state::Seq;
 
 /// The number of the layout of [`Changes::encode`]; [`Changes::decode`] reads no other.
 pub const CHANGES_FORMAT: u16 = 1;
+/// The number of the same layout where contents are sealed: an earlier release would show them as they are.
+pub const SEALED_CHANGES_FORMAT: u16 = 2;
 
 /// Events of a namespace that a batch writes.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -67,6 +69,12 @@ impl Changes {
     /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.events.is_empty()
+    }
+
+    /// The number of their layout: the higher one in the first changes with sealed contents.
+    pub fn format(&self) -> u16 {
+        let is_sealed = self.rows.other.keys().any(|key| key.kind == Kind::SealKey);
+        if is_sealed { SEALED_CHANGES_FORMAT } else { CHANGES_FORMAT }
     }
 
     /// Encodes it in the layout of [`CHANGES_FORMAT`].

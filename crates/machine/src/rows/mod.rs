@@ -145,11 +145,13 @@ pub enum Kind {
     Replacing,
     /// A tombstone: a lease without a job, after its end.
     Stub,
+    /// The name of a key with which the engine seals contents. The machine never reads it.
+    SealKey,
 }
 
 impl Kind {
     /// All kinds, in the order of their declaration. A journal holds a kind by its index here: a new one comes last.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Meta,
         Kind::Queue,
         Kind::Turn,
@@ -169,6 +171,7 @@ impl Kind {
         Kind::Request,
         Kind::Replacing,
         Kind::Stub,
+        Kind::SealKey,
     ];
     /// The name of this kind in a store.
     pub const fn as_str(self) -> &'static str {
@@ -192,6 +195,7 @@ impl Kind {
             Kind::Request => "request",
             Kind::Replacing => "replacing",
             Kind::Stub => "stub",
+            Kind::SealKey => "seal_key",
         }
     }
     /// The kind with this name.

@@ -162,6 +162,8 @@ impl Space {
                 self.leases.requests.insert(id, PastRequest { fences: row.fences, until });
             }
             Kind::Replacing => self.restore_replacing(key, value)?,
+            // The engine's own.
+            Kind::SealKey => {}
             Kind::Stub => {
                 let row: StubRow = serde_json::from_str(value).ok()?;
                 let fence = key.parse().ok()?;

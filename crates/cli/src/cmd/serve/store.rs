@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
 use crate::exit::{Failure, UNAVAILABLE};
+use crate::settings::seal_file;
 use crate::settings::trust::trust;
 use crate::store::not_opened;
 
@@ -142,11 +143,13 @@ impl ServePlace {
         at: String,
         tell: watch::Sender<Option<Fatal>>,
     ) -> Result<ServedStore, Failure> {
+        let seal = seal_file::read(args.seal_key_file.as_deref())?;
         let (location, start) = match self {
             ServePlace::Shared(address) => {
                 let trust = trust();
                 let mut options = node_options(*address, at, &trust);
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
+                options.engine.seal = seal;
                 options.engine.config.namespaces_max = args.namespaces_max as usize;
                 let settings = options.settings;
                 options.settings =
@@ -171,6 +174,7 @@ impl ServePlace {
                 tell.send_replace(Some(why.clone()));
             }),
             accept_loss,
+            seal,
             ..fresh
         };
         // It reads the whole index.

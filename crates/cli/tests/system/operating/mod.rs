@@ -5,6 +5,7 @@ mod logs;
 #[cfg(target_os = "linux")]
 mod package;
 mod profiles;
+mod sealed;
 mod secrets;
 mod settings;
 #[cfg(target_os = "linux")]

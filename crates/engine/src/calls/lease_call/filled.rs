@@ -17,6 +17,7 @@ use tenure_machine::{Seq, Stands, StoredJob};
 
 use crate::bodies::Body;
 use crate::calls::show;
+use crate::seal::{ContentPlace, Seal};
 use crate::shared::Shared;
 use crate::sqlite::read::ahead::{Newest, ReadAhead, RowsAhead};
 use crate::sqlite::read::readers::Haste;
@@ -54,8 +55,9 @@ pub(super) async fn filled(
         if let Some(seq) = seq {
             match (bodies.get_mut(n).and_then(Option::take), life) {
                 (Some(body), Some(life)) => {
-                    lease.job =
-                        Some(fresh_view(seq, body, life).ok_or_else(|| show::unreadable(seq))?)
+                    lease.job = Some(
+                        fresh_view(shared, seq, body, life).ok_or_else(|| show::unreadable(seq))?,
+                    )
                 }
                 (_, life) => {
                     lease.job = life.as_deref().and_then(|life| ahead.take(seq, life));
@@ -78,7 +80,7 @@ pub(super) async fn filled(
         may_be_shown(shared, shown).await?;
         return Ok((leases, Vec::new()));
     }
-    let ns = namespace.clone();
+    let (ns, seal) = (namespace.clone(), shared.seal.clone());
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|unread| unread.lease).collect();
     // Jobs are shown with their lives as of the grant. A repeat of the call reads the lives, so it needs all rows.
@@ -87,8 +89,9 @@ pub(super) async fn filled(
     } else {
         shared.hand_off.needed_for(seqs.into_iter().flatten())
     };
-    let read =
-        shared.read_rows_of(needed, Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
+    let read = shared
+        .read_rows_of(needed, Haste::Now, move |conn| read(conn, (&ns, &seal), leases, unread))
+        .await;
     let ReadLeases { leases: read, newest } = read?;
     may_be_shown(shared, shown.max(newest)).await?;
     let looked = looked.into_iter().filter_map(|n| read.get(n));
@@ -134,7 +137,7 @@ fn known_data(shared: &Shared, namespace: &Namespace, resources: &mut [LeasedRes
 }
 
 /// A job in its first run, as of its grant.
-fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
+fn fresh_view(shared: &Shared, seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
     let Body { new, shape } = body;
     let (_, id, content) = Arc::unwrap_or_clone(new);
     let job = StoredJob {
@@ -144,7 +147,7 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
         state: JobState::Running,
         shape: shape.to_vec(),
         life,
-        payload: Some(content.payload),
+        payload: Some(shared.seal.open_json(&ContentPlace::Payload(seq), content.payload).ok()?),
         labels: content.labels,
         traceparent: content.traceparent,
         result: None,
@@ -187,7 +190,7 @@ struct ReadLeases {
 
 fn read(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     leases: Vec<LeaseView>,
     unread: Vec<Unread>,
 ) -> rusqlite::Result<ReadLeases> {
@@ -197,8 +200,8 @@ fn read(
         let Some((lease, whole)) = leases.get_mut(n) else { continue };
         for resource in lease.resources.iter_mut().filter(|_| lacks_data) {
             others = true;
-            let key = (namespace.as_str(), resource.pool.as_str(), resource.id.as_str());
-            match rows::data(conn, key)? {
+            let key = (namespace.clone(), resource.pool.clone(), resource.id.clone());
+            match rows::data(conn, seal, &key)? {
                 Data::Known(data) => resource.data = data,
                 Data::Gone => resource.data = Json::null(),
                 Data::Unreadable => {
@@ -210,7 +213,7 @@ fn read(
         let Some((seq, life)) = job else { continue };
         let damaged =
             |id: Option<&str>, part| Whole::Damaged(DamagedPart::Job(seq, damaged(seq, id, part)));
-        let row = match rows::job(conn, namespace, seq, true)? {
+        let row = match rows::job(conn, (namespace, seal), seq, true)? {
             FoundJob::Job(row) => *row,
             FoundJob::Gone => {
                 others = true;

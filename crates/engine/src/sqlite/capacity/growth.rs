@@ -67,6 +67,16 @@ impl Growth<'_> {
         }
     }
 
+    /// The growth where contents are sealed, which makes them a third longer.
+    pub(crate) fn sealed(self) -> Self {
+        let sealed = |bytes: u64| bytes + bytes / 3;
+        match self {
+            Growth::Adds(bytes) => Growth::Adds(sealed(bytes)),
+            Growth::Replaces(bytes, replaced) => Growth::Replaces(sealed(bytes), replaced),
+            Growth::Nothing | Growth::Begins => self,
+        }
+    }
+
     /// The most bytes that may be written for it.
     pub(crate) fn written_bytes(self) -> u64 {
         match self {

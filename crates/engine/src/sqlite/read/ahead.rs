@@ -11,6 +11,7 @@ use tenure_core::names::Namespace;
 use tenure_machine::Seq;
 use tokio::sync::oneshot;
 
+use crate::seal::Seal;
 use crate::sqlite::rows::{self, FoundJob, JobRow};
 use crate::sqlite::write::commit::Numbers;
 
@@ -46,12 +47,12 @@ impl RowsAhead {
     /// Reads these jobs, and leaves out a missing or damaged one.
     pub(crate) fn read(
         conn: &Connection,
-        namespace: &Namespace,
+        of: (&Namespace, &Seal),
         seqs: &[Seq],
     ) -> rusqlite::Result<RowsAhead> {
         let mut jobs = HashMap::with_capacity(seqs.len());
         for seq in seqs {
-            if let FoundJob::Job(row) = rows::job(conn, namespace, *seq, true)?
+            if let FoundJob::Job(row) = rows::job(conn, of, *seq, true)?
                 && row.unreadable.is_none()
             {
                 jobs.insert(*seq, *row);

@@ -7,6 +7,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{EventPage, EventsSince};
 use tenure_machine::decode_events;
 
+use crate::seal::Seal;
 use crate::sqlite::read::event_jobs::EventsOfJob;
 use crate::sqlite::rows::or_none;
 use crate::sqlite::sums::entry_sum;
@@ -26,7 +27,7 @@ pub(crate) enum PortionEnd {
 /// Fills a page further, by at most the events that one use of a reader may take.
 pub(crate) fn portion(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     since: EventsSince,
     mut page: EventPage,
 ) -> rusqlite::Result<(EventPage, PortionEnd)> {
@@ -54,7 +55,7 @@ pub(crate) fn portion(
             return Ok((page, PortionEnd::Portion));
         }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
-        let Some(events) = or_none(entry(row, namespace))?.flatten() else {
+        let Some(mut events) = or_none(entry(row, namespace))?.flatten() else {
             // Unreadable events are reported like dropped ones, and never skipped in silence.
             let read = &mut page.read;
             if read.next.number >= first && read.gap.is_none() || read.items.is_empty() {
@@ -66,6 +67,7 @@ pub(crate) fn portion(
             }
             return Ok((page, PortionEnd::Page));
         };
+        seal.open_events(namespace, &mut events);
         let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
         for (number, happened) in (first..).zip(events).skip(passed) {
             if page.left() == 0 {

@@ -7,12 +7,13 @@ use tenure_engine_api::CallError;
 use tenure_machine::rows::Class;
 use tenure_machine::seen_in_life;
 
+use crate::seal::{ContentPlace, Seal};
 use crate::shared::Shared;
-use crate::sqlite::rows::{JOBS, is_damage, or_none};
+use crate::sqlite::rows::{self, JOBS, is_damage, or_none};
 use crate::sqlite::write::writer::class_number;
 
 /// The columns that [`failed`] reads.
-const FAILED: &str = "id, queue, kind, error, life";
+const FAILED: &str = "id, queue, kind, error, life, life.seq";
 
 /// The groups of failed jobs.
 pub(crate) async fn list(
@@ -20,8 +21,9 @@ pub(crate) async fn list(
     namespace: &Namespace,
     asked: ListFailures,
 ) -> Result<Failures, CallError> {
-    let ns = namespace.clone();
-    let counted = shared.read(move |conn| count(conn, &ns, FailureCounts::new(asked))).await?;
+    let (ns, seal) = (namespace.clone(), shared.seal.clone());
+    let counts = FailureCounts::new(asked);
+    let counted = shared.read(move |conn| count(conn, (&ns, &seal), counts)).await?;
     Ok(counted)
 }
 
@@ -29,7 +31,7 @@ pub(crate) async fn list(
 /// for all, these are the latest.
 fn count(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     mut counts: FailureCounts,
 ) -> rusqlite::Result<Failures> {
     let sql = format!(
@@ -50,7 +52,7 @@ fn count(
         if counts.left() == 0 {
             return Ok(counts.finish(true));
         }
-        match or_none(failed(row))?.flatten() {
+        match or_none(failed(row, seal))?.flatten() {
             Some(one) => counts.look_at(one),
             None => counts.pass_over(1),
         }
@@ -58,11 +60,15 @@ fn count(
 }
 
 /// A failed job; `None` if its row is not of its format.
-fn failed(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<FailedJob>> {
+fn failed(row: &rusqlite::Row<'_>, seal: &Seal) -> rusqlite::Result<Option<FailedJob>> {
     let (id, queue) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
     let life = seen_in_life(row.get_ref(4)?.as_blob()?);
     let parsed = (JobId::known(id), QueueName::known(queue), life.and_then(|l| l.finished_at));
     let (Ok(job), Ok(queue), Some(finished_at)) = parsed else { return Ok(None) };
-    let error = row.get_ref(3)?.as_str_or_null()?.unwrap_or_default().to_owned();
+    let error = row.get_ref(3)?.as_str_or_null()?.unwrap_or_default();
+    let Ok(error) = seal.open(&ContentPlace::Error(rows::seq(row, 5)?), error) else {
+        return Ok(None);
+    };
+    let error = error.into_owned();
     Ok(Some(FailedJob { queue, kind: row.get(2)?, error, finished_at, job }))
 }

@@ -7,12 +7,13 @@ use tenure_core::secret::Json;
 use tenure_machine::rows::Kind;
 use tenure_machine::{Seq, child_key, child_of};
 
+use crate::seal::Seal;
 use crate::sqlite::rows::{self, FoundJob, or_none};
 
 /// Rows of these parents, up to the one whose result fills the page.
 pub(crate) fn parents(
     conn: &Connection,
-    namespace: &Namespace,
+    of: (&Namespace, &Seal),
     wanted: &[Seq],
     full: bool,
 ) -> rusqlite::Result<Vec<FoundJob>> {
@@ -21,7 +22,7 @@ pub(crate) fn parents(
         if bytes >= PAGE_BYTES_FULL {
             break;
         }
-        let mut one = rows::job(conn, namespace, *seq, full)?;
+        let mut one = rows::job(conn, of, *seq, full)?;
         if let FoundJob::Job(row) = &mut one {
             // Nothing shows the payload, and a thousand payloads are too much to hold.
             row.job.payload = row.job.payload.take().map(|_| Json::null());
@@ -36,7 +37,7 @@ pub(crate) fn parents(
 /// Rows of the children after this one, and the last child that was looked at, if more may follow.
 pub(crate) fn children(
     conn: &Connection,
-    namespace: &Namespace,
+    of: (&Namespace, &Seal),
     (parent, from): (Seq, Seq),
     max: usize,
 ) -> rusqlite::Result<(Vec<rows::JobRow>, Option<Seq>)> {
@@ -44,7 +45,7 @@ pub(crate) fn children(
         "SELECT key FROM row WHERE ns = ?1 AND kind = ?2 AND key > ?3 AND key <= ?4 ORDER BY key",
     )?;
     let (first, last) = (child_key(parent, from), child_key(parent, Seq::MAX));
-    let mut keys = all.query(params![namespace.as_str(), Kind::Edge.as_str(), first, last])?;
+    let mut keys = all.query(params![of.0.as_str(), Kind::Edge.as_str(), first, last])?;
     let (mut found, mut looked) = (Vec::new(), None);
     while let Some(row) = keys.next()? {
         if found.len() == max {
@@ -55,7 +56,7 @@ pub(crate) fn children(
         };
         looked = Some(child);
         // A child without a row does not count any more.
-        if let FoundJob::Job(row) = rows::job(conn, namespace, child, false)? {
+        if let FoundJob::Job(row) = rows::job(conn, of, child, false)? {
             found.push(*row);
         }
     }

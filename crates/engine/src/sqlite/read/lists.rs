@@ -13,24 +13,27 @@ use tenure_machine::{Command, Done, Seq, Stands, StoredJob, lets_origin_of_life,
 
 use crate::batch::Answer;
 use crate::inbox::Ask;
+use crate::seal::{ContentPlace, Seal};
 use crate::shared::Shared;
 use crate::sqlite::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 
 /// A filter in the form in which rows are compared with it.
 pub(crate) struct Sieve {
     filter: JobFilter,
+    /// Opens the errors that the filter compares.
+    seal: Seal,
     /// States in the form of rows; `ready` and `blocked` are both `ready` there.
     states: Vec<i64>,
 }
 
 impl Sieve {
-    pub(crate) fn new(filter: JobFilter) -> Self {
+    pub(crate) fn new(filter: JobFilter, seal: &Seal) -> Self {
         let in_row = |state: &JobState| match state {
             JobState::Blocked => rows::state_number(JobState::Ready),
             state => rows::state_number(*state),
         };
         let states = filter.states.iter().map(in_row).collect();
-        Sieve { filter, states }
+        Sieve { filter, seal: seal.clone(), states }
     }
 
     /// True if the filter selects only failed and cancelled jobs: these have an index of their own.
@@ -52,10 +55,14 @@ impl Sieve {
         if self.filter.kind.is_some() && !self.filter.lets_kind(row.get_ref(2)?.as_str()?) {
             return Ok(false);
         }
-        if self.filter.error.is_some()
-            && !self.filter.lets_error(row.get_ref(rows::ERROR)?.as_str_or_null()?)
-        {
-            return Ok(false);
+        if self.filter.error.is_some() {
+            let place = ContentPlace::Error(rows::seq(row, 0)?);
+            let error = row.get_ref(rows::ERROR)?.as_str_or_null()?;
+            // One that does not open matches nothing.
+            let error = error.and_then(|error| self.seal.open(&place, error).ok());
+            if !self.filter.lets_error(error.as_deref()) {
+                return Ok(false);
+            }
         }
         if self.filter.asks_for_end() {
             let life = seen_in_life(row.get_ref(rows::LIFE)?.as_blob()?);
@@ -210,16 +217,17 @@ pub(crate) async fn list(
     let mut left = LIST_SCAN_MAX;
     let mut items = Vec::new();
     loop {
-        let sieve = Sieve::new(filter.clone());
-        let ns = namespace.clone();
+        let sieve = Sieve::new(filter.clone(), &shared.seal);
+        let (ns, seal) = (namespace.clone(), shared.seal.clone());
         let wanted = page.max - items.len();
         let (looked, sieve) = shared
             .read(move |conn| {
                 let bounds = (wanted, left);
                 let looked = look(conn, &ns, &sieve, LookFrom::Below(before), bounds, |row| {
                     let Some(mut row) = rows::stored(row, full)? else { return Ok(None) };
-                    let job = &mut row.job;
-                    job.errors = rows::errors(conn, job.seq)?;
+                    row.job.errors = rows::errors(conn, row.job.seq)?;
+                    let row = row.opened(&seal);
+                    let job = &row.job;
                     let texts = [&job.payload, &job.result, &job.progress].map(Option::as_ref);
                     let bytes = shown_bytes(texts, &job.errors, &job.labels);
                     Ok(Some((row, bytes)))

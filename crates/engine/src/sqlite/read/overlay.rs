@@ -17,6 +17,7 @@ use tenure_core::time::Moment;
 use tenure_machine::rows::{Archive, Archived, Class, DataKey, Rows};
 use tenure_machine::{Rest, Seq};
 
+use crate::seal::{ContentPlace, Seal};
 use crate::sqlite::read::finished::FinishedIds;
 use crate::sqlite::rows::{
     self, ARCHIVED, Data, JOBS, WITHOUT_END, archived, is_damage, moment_number,
@@ -42,6 +43,7 @@ struct Layer {
 
 pub(crate) struct Overlay {
     conn: Connection,
+    seal: Seal,
     ids: FinishedIds,
     namespaces: BTreeSet<Namespace>,
     ended: HashMap<Seq, EndedOnWay>,
@@ -60,9 +62,10 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    pub(crate) fn new(conn: Connection, damage: Arc<Damage>) -> Self {
+    pub(crate) fn new(conn: Connection, seal: Seal, damage: Arc<Damage>) -> Self {
         Overlay {
             conn,
+            seal,
             damage,
             unreadable: RefCell::default(),
             no_order: Cell::new(false),
@@ -368,11 +371,16 @@ impl Archive for Overlay {
 
 impl Rest for Overlay {
     fn has_data(&self, key: &DataKey, data: &Json) -> bool {
+        let is_it = |stored: Json| {
+            self.seal.open_json(&ContentPlace::Data(key), stored).as_ref() == Ok(data)
+        };
         if let Some((_, coming)) = self.data.get(key) {
-            return coming.as_ref() == Some(data);
+            return coming.clone().is_some_and(is_it);
         }
-        let (namespace, pool, id) = (key.0.as_str(), key.1.as_str(), key.2.as_str());
-        let read = self.noted(rows::data(&self.conn, (namespace, pool, id)));
-        matches!(read, Some(Data::Known(known)) if known == *data)
+        let read = self.noted(rows::data(&self.conn, &self.seal, key));
+        match read {
+            Some(Data::Known(known)) => known == *data,
+            Some(Data::Gone | Data::Unreadable) | None => false,
+        }
     }
 }

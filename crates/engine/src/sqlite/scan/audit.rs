@@ -4,11 +4,12 @@
 //! Its work grows with the data; its thread delays only other reads.
 
 use rusqlite::{Connection, params};
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, PoolName, ResourceId};
 use tenure_core::requests::Audited;
 use tenure_engine_api::CallError;
 use tenure_machine::Seq;
 
+use crate::seal::Seal;
 use crate::shared::Shared;
 use crate::sqlite::read::event_pages;
 use crate::sqlite::rows::{self, Data, FoundJob, is_damage, or_none};
@@ -34,8 +35,8 @@ pub(crate) async fn read_all(
     namespace: &Namespace,
     audit: &mut Audited,
 ) -> Result<(), CallError> {
-    let ns = namespace.clone();
-    let looked = shared.read(move |conn| look(conn, &ns)).await?;
+    let (ns, seal) = (namespace.clone(), shared.seal.clone());
+    let looked = shared.read(move |conn| look(conn, (&ns, &seal))).await?;
     for (seq, sentence) in looked.jobs {
         shared.damage.note(Some(namespace), seq, sentence);
     }
@@ -44,15 +45,15 @@ pub(crate) async fn read_all(
     Ok(())
 }
 
-fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<DeepFindings> {
+fn look(conn: &Connection, of: (&Namespace, &Seal)) -> rusqlite::Result<DeepFindings> {
     let mut looked = DeepFindings::default();
     // Rows are deleted meanwhile, but a read sees a single state.
-    look_all(conn, namespace, &mut looked).map(|()| looked)
+    look_all(conn, of, &mut looked).map(|()| looked)
 }
 
 fn look_all(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     looked: &mut DeepFindings,
 ) -> rusqlite::Result<()> {
     let mut whole = conn.prepare(&format!("PRAGMA integrity_check({SAID_MAX})"))?;
@@ -82,21 +83,22 @@ fn look_all(
     })?;
     for (seq, whole) in jobs {
         looked.checked += 1;
-        let part = if whole { damaged_part(conn, namespace, seq)? } else { Some((None, "row")) };
+        let part =
+            if whole { damaged_part(conn, (namespace, seal), seq)? } else { Some((None, "row")) };
         if let Some((id, part)) = part {
             looked.jobs.push((seq, damaged(seq, id.as_deref(), part)));
         }
     }
-    look_at_rows(conn, namespace, looked)
+    look_at_rows(conn, (namespace, seal), looked)
 }
 
 /// The damaged part of a job, and its id if it is known.
 fn damaged_part(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     seq: Seq,
 ) -> rusqlite::Result<Option<(Option<String>, &'static str)>> {
-    let row = match rows::job(conn, namespace, seq, true)? {
+    let row = match rows::job(conn, (namespace, seal), seq, true)? {
         FoundJob::Job(row) => row,
         FoundJob::Gone => return Ok(None),
         FoundJob::Unreadable => return Ok(Some((None, "row"))),
@@ -145,7 +147,7 @@ fn look_at_events(
 /// Checks the rows that are not jobs, and the data of resources.
 fn look_at_rows(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     looked: &mut DeepFindings,
 ) -> rusqlite::Result<()> {
     let ns = namespace.as_str();
@@ -168,7 +170,15 @@ fn look_at_rows(
     while let Some(row) = found.next()? {
         looked.checked += 1;
         let (pool, id): (String, String) = (row.get(0)?, row.get(1)?);
-        if let Data::Unreadable = rows::data(conn, (ns, &pool, &id))? {
+        let names = (PoolName::known(&pool), ResourceId::known(&id));
+        let whole = match names {
+            (Ok(pool), Ok(id)) => {
+                let key = (namespace.clone(), pool, id);
+                !matches!(rows::data(conn, seal, &key)?, Data::Unreadable)
+            }
+            _ => false,
+        };
+        if !whole {
             looked.faults.push(format!(
                 "the data of resource {id:?} of pool {pool:?} is {UNREADABLE}: it is not what was \
                  written"

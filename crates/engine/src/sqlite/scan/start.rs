@@ -13,10 +13,11 @@ use rusqlite::{Connection, params};
 use tenure_core::job::JobState;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::Moment;
-use tenure_machine::rows::{Class, Kind, LiveRow};
+use tenure_machine::rows::{Class, Kind, LiveRow, RowKey};
 use tenure_machine::{BadRow, Config, Machine, NO_JOB, Seq, unreadable_end};
 
 use crate::error::OpenError;
+use crate::seal::{ContentPlace, Seal, Unopened};
 use crate::sqlite::folder::Folder;
 use crate::sqlite::read::overlay::Overlay;
 use crate::sqlite::rows::{self, moment_number, or_none};
@@ -77,6 +78,8 @@ pub struct Recovery {
 pub(crate) struct Start<'a> {
     pub conn: &'a Connection,
     pub folder: &'a Folder,
+    /// Opens the rows with contents that the machine needs.
+    pub seal: &'a Seal,
     pub numbers: Numbers,
     pub config: Config,
     /// What cannot be read is dropped.
@@ -191,7 +194,12 @@ impl Start<'_> {
                 namespace = rows::namespace(row, 0)?;
                 namespaces.insert(namespace.clone());
             }
-            if let Err(bad) = machine.restore_row(&namespace, kind, key, value) {
+            let place = RowKey { namespace: namespace.clone(), kind, key: key.to_owned() };
+            let restored = match self.seal.open(&ContentPlace::Row(&place), value) {
+                Ok(value) => machine.restore_row(&namespace, kind, key, &value),
+                Err(Unopened) => Err(BadRow { row: format!("{} {key:?}", kind.as_str()) }),
+            };
+            if let Err(bad) = restored {
                 self.refuse(bad.to_string())?;
                 dropped.push((ns.to_owned(), key.to_owned()));
             }

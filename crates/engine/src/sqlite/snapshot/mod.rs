@@ -15,14 +15,16 @@ use tenure_core::names::{FlowName, Namespace, PoolName, QueueName, ResourceId};
 use tenure_core::secret::Json;
 use tenure_journal::{BadEntry, JournalEntry, Position, ReadError, Snapshot};
 use tenure_machine::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
-use tenure_machine::{CHANGES_FORMAT, Changes, NewEvents, decode_events};
+use tenure_machine::{CHANGES_FORMAT, Changes, NewEvents, SEALED_CHANGES_FORMAT, decode_events};
 
 use crate::error::OpenError;
+use crate::journal::changes_body;
 use crate::sqlite::folder::Folder;
 use crate::sqlite::rows::{self, BYTES, JOB_ERRORS, JobRow, QUEUE, STORED, UNTIL};
 use crate::sqlite::scan::damage::job_name;
 use crate::sqlite::scan::start;
 use crate::sqlite::schema::{self, store_error};
+use crate::sqlite::seal_rows;
 use crate::sqlite::sums::entry_sum;
 use crate::sqlite::sums::{data_sum, row_sum};
 use crate::sqlite::write::commit::Numbers;
@@ -64,6 +66,8 @@ pub struct RowsSnapshot {
     /// Jobs in the parts so far.
     jobs: u64,
     has_events: bool,
+    /// The format of the parts.
+    format: u16,
 }
 
 impl RowsSnapshot {
@@ -73,13 +77,20 @@ impl RowsSnapshot {
         conn.execute_batch("BEGIN").map_err(failed)?;
         // The first read begins the transaction: all that follow see what was committed by then.
         let numbers = start::numbers(&conn, folder)?;
+        let is_sealed = seal_rows::is_sealed(&conn).map_err(failed)?;
+        let format = if is_sealed { SEALED_CHANGES_FORMAT } else { CHANGES_FORMAT };
         let (next, before) = (Next::Jobs { after: 0 }, Position::default());
-        Ok(RowsSnapshot { conn, numbers, next, before, jobs: 0, has_events: true })
+        Ok(RowsSnapshot { conn, numbers, next, before, jobs: 0, has_events: true, format })
     }
 
     /// The same without events: a store that is made of it begins its own streams.
     pub(crate) fn without_events(self) -> RowsSnapshot {
         RowsSnapshot { has_events: false, ..self }
+    }
+
+    /// The format of the parts; see [`Changes::format`].
+    pub(crate) fn format(&self) -> u16 {
+        self.format
     }
 
     /// Jobs in the parts that were read so far.
@@ -332,7 +343,7 @@ impl Snapshot for RowsSnapshot {
         if part.0.is_empty() {
             return Ok(None);
         }
-        let part = JournalEntry::after(self.before, CHANGES_FORMAT, &part.0);
+        let part = JournalEntry::after(self.before, self.format, &part.0);
         self.before = part.position();
         Ok(Some(part))
     }
@@ -362,8 +373,8 @@ impl PartWriter {
 
 /// What a part holds, in the order in which it is to be written.
 pub(crate) fn part_changes(part: &JournalEntry) -> Result<Vec<Changes>, BadEntry> {
-    let mut rest = part.body(CHANGES_FORMAT)?;
-    let bad = BadEntry::Body { format: CHANGES_FORMAT };
+    let (mut rest, format) = changes_body(part)?;
+    let bad = BadEntry::Body { format };
     let mut all = Vec::new();
     while !rest.is_empty() {
         let (length, behind) = rest.split_first_chunk::<4>().ok_or(bad)?;

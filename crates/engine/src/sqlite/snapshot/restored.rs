@@ -5,7 +5,7 @@
 
 use rusqlite::Connection;
 use tenure_journal::{Position, ReadError, Snapshot};
-use tenure_machine::NO_JOB;
+use tenure_machine::{Changes, NO_JOB};
 
 use crate::error::OpenError;
 use crate::options::Options;
@@ -22,13 +22,15 @@ const MARK: &str = "restoring";
 const TABLES: [&str; 8] =
     ["job", "life", "job_error", "row", "resource_data", "stream", "event", "event_jobs"];
 
-/// Why a snapshot was not restored.
+/// Why a snapshot was not restored; `E`: the reason of who changes its rows on the way.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RestoreError {
+pub(crate) enum RestoreError<E> {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
     Store(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Unchanged(E),
 }
 
 /// Whether the rows are half of a snapshot: the process that wrote them ended too early.
@@ -50,12 +52,13 @@ pub(crate) fn refuse_half(
     }
 }
 
-/// Writes a snapshot in place of what is there; answers the numbers of its end.
-pub(crate) fn restore(
+/// Writes a snapshot in place of what is there, as `change` makes it; answers the numbers of its end.
+pub(crate) fn restore<E>(
     conn: &Connection,
     snapshot: &mut dyn Snapshot,
     events_bytes: u64,
-) -> Result<Numbers, RestoreError> {
+    mut change: impl FnMut(&mut Changes) -> Result<(), E>,
+) -> Result<Numbers, RestoreError<E>> {
     clear(conn, Some("1"))?;
     let Position { number, sum } = snapshot.end();
     let mut writer = Writer::new(conn, Numbers::default(), events_bytes)?;
@@ -63,7 +66,8 @@ pub(crate) fn restore(
     while let Some(part) = snapshot.next_part()? {
         let damaged = |why| ReadError::Snapshot(format!("part {}: {why}", before.number + 1));
         part.follows(before).map_err(damaged)?;
-        let changes = part_changes(&part).map_err(damaged)?;
+        let mut changes = part_changes(&part).map_err(damaged)?;
+        changes.iter_mut().try_for_each(&mut change).map_err(RestoreError::Unchanged)?;
         last_seq = changes.iter().map(|changes| changes.last_seq).fold(last_seq, Ord::max);
         writer.write_restored(&changes, Numbers::default())?;
         before = part.position();

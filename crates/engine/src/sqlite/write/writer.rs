@@ -12,9 +12,10 @@ use tenure_core::secret::Json;
 use tenure_core::trace::TraceParent;
 use tenure_journal::{BadEntry, JournalEntry, Position};
 use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
-use tenure_machine::{CHANGES_FORMAT, Changes, Seq, child_key};
+use tenure_machine::{Changes, Seq, child_key};
 
 use crate::bodies::Bodies;
+use crate::journal::changes_body;
 use crate::sqlite::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
 use crate::sqlite::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 use crate::sqlite::write::commit::{self, Numbers};
@@ -190,9 +191,9 @@ impl<'c> Writer<'c> {
                 return Err(bad(BadEntry::OtherPast { before: number }));
             }
             entry.follows(numbers.position()).map_err(bad)?;
-            let body = entry.body(CHANGES_FORMAT).map_err(bad)?;
+            let (body, format) = changes_body(entry).map_err(bad)?;
             let changes = Changes::decode(body);
-            let changes = changes.ok_or(bad(BadEntry::Body { format: CHANGES_FORMAT }))?;
+            let changes = changes.ok_or(bad(BadEntry::Body { format }))?;
             numbers = numbers.next(changes.last_seq, Some(sum));
             all.push(changes);
         }

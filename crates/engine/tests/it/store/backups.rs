@@ -14,7 +14,7 @@ use tenure_engine::backup::{
     check, check_file, restore,
 };
 use tenure_engine::copy::{CopyError, CopyNews, CopyWatch, thaw_target};
-use tenure_engine::{CopyFolder, Embedded, OpenError, Options};
+use tenure_engine::{CopyFolder, Embedded, OpenError, Options, Seal};
 use tenure_engine_api::Clock;
 use tenure_testkit::TestClock;
 
@@ -64,10 +64,20 @@ pub fn restored(
     clock: &Arc<TestClock>,
     way: Way,
 ) -> (Result<RestoreReport, NotRestored>, Vec<Span>) {
+    restored_by(file, folder, clock, (way, Seal::none()))
+}
+
+/// The same with keys.
+pub fn restored_by(
+    file: &Path,
+    folder: &Path,
+    clock: &Arc<TestClock>,
+    (way, seal): (Way, Seal),
+) -> (Result<RestoreReport, NotRestored>, Vec<Span>) {
     let target = CopyFolder::target(folder).unwrap();
     let mut watching = Watching { clock: clock.clone(), waited: Vec::new(), way };
     let (from, to) = ("backup".to_owned(), "target".to_owned());
-    let plan = RestorePlan { from, to, waits: way == Way::Waits };
+    let plan = RestorePlan { from, to, seal, waits: way == Way::Waits };
     let checked = CheckedFile::open(file).unwrap();
     let done = restore(checked, &target, &plan, &**clock, &mut watching);
     (done, watching.waited)
@@ -280,7 +290,8 @@ fn a_restore_reads_the_file_that_was_checked_and_no_pipe() {
     fs::write(&file, "no backup").unwrap();
     let target = CopyFolder::target(&here.dir.join("new")).unwrap();
     let mut watching = Watching { clock: here.clock.clone(), waited: Vec::new(), way: Way::Waits };
-    let plan = RestorePlan { from: "backup".to_owned(), to: "target".to_owned(), waits: true };
+    let (from, to, seal) = ("backup".to_owned(), "target".to_owned(), Seal::none());
+    let plan = RestorePlan { from, to, seal, waits: true };
     let done = restore(checked, &target, &plan, &*here.clock, &mut watching).unwrap();
     assert_eq!(done.head.jobs, 1);
     for other in [&*here.dir.join("new"), Path::new("/dev/null")] {

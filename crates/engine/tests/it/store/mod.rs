@@ -19,6 +19,7 @@ mod moved;
 mod orphans;
 mod recovery;
 mod room;
+mod sealed;
 mod snapshots;
 mod unreadable;
 mod waits;

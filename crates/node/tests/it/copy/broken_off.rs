@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::OpenError;
 use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyWatch, Found, Mark, Source, Target, thaw_source,
     thaw_target,
 };
+use tenure_engine::{OpenError, Seal};
 use tenure_engine_api::{Clock, EngineExt, Fault, SystemClock, TestClock};
 use tenure_testkit::redis::wanted;
 
@@ -70,7 +70,12 @@ async fn a_store_that_is_away_now_and_then_is_copied_all_the_same() {
             let (from_hands, to_hands) = (from.hands(), to.hands());
             let source = Away::from(from_hands.source(), first);
             let target = Away::from(to_hands.target(), first);
-            let plan = CopyPlan { copy: "copy_away".into(), from: from.shown(), to: to.shown() };
+            let plan = CopyPlan {
+                copy: "copy_away".into(),
+                from: from.shown(),
+                to: to.shown(),
+                seal: Seal::none(),
+            };
             let report = copy::copy(&source, &target, &plan, &mut watch).unwrap();
             assert!(!report.resumed && !report.already, "{report:?}");
             assert_eq!(report.moved.unfinished + report.moved.finished, all, "{report:?}");
@@ -89,7 +94,12 @@ async fn a_store_that_cannot_be_reached_is_told_at_once() {
     let (from_hands, to_hands) = (from.hands(), to.hands());
     let mut watch = Watcher::default();
     let target = Away::from(to_hands.target(), 1);
-    let plan = CopyPlan { copy: "copy_nowhere".into(), from: from.shown(), to: to.shown() };
+    let plan = CopyPlan {
+        copy: "copy_nowhere".into(),
+        from: from.shown(),
+        to: to.shown(),
+        seal: Seal::none(),
+    };
     let no = copy::copy(from_hands.source(), &target, &plan, &mut watch).unwrap_err();
     assert!(matches!(no, CopyError::Fault(Fault::Unavailable(_))), "{no:?}");
     assert_eq!(watch.away, 0);
@@ -275,7 +285,12 @@ async fn a_copy_fails_if_its_source_is_thawed_while_leases_run_out() {
         assert_eq!(held.await.unwrap().leases.len(), 1);
     }
     let (source, target) = (from.hands(), to.hands());
-    let plan = CopyPlan { copy: "copy_thawed".into(), from: from.shown(), to: to.shown() };
+    let plan = CopyPlan {
+        copy: "copy_thawed".into(),
+        from: from.shown(),
+        to: to.shown(),
+        seal: Seal::none(),
+    };
     let no = copy::copy(source.source(), target.target(), &plan, &mut Thaws(&from));
     assert!(
         matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("not frozen any more")),

@@ -10,7 +10,7 @@ use tenure_core::time::Span;
 use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
 };
-use tenure_engine::{CopyFolder, Embedded, Location, Options};
+use tenure_engine::{CopyFolder, Embedded, Location, Options, Seal};
 use tenure_engine_api::{Clock, Engine, SystemClock};
 use tenure_node::{
     AskServer, AskedServer, CopyOpenError, CopyRedis, Node, NodeOptions, ServerWord, SnapshotWish,
@@ -219,7 +219,12 @@ pub fn copied(from: &Store, to: &Store, watch: &mut Watcher) -> Result<CopyRepor
     static COPIES: AtomicU64 = AtomicU64::new(0);
     let (source, target) = (from.hands(), to.hands());
     let number = COPIES.fetch_add(1, Ordering::Relaxed);
-    let plan = CopyPlan { copy: format!("copy_{number}"), from: from.shown(), to: to.shown() };
+    let plan = CopyPlan {
+        copy: format!("copy_{number}"),
+        from: from.shown(),
+        to: to.shown(),
+        seal: Seal::none(),
+    };
     copy::copy(source.source(), target.target(), &plan, watch)
 }
 
