@@ -96,6 +96,13 @@ def snooze(ctx: Context) -> int:
     return ctx.attempt
 
 
+@app.job("work")
+def snooze_until(moment: str, ctx: Context) -> int:
+    if ctx.job.snoozed == 0:
+        raise tenure.Snooze(until=moment)
+    return ctx.attempt
+
+
 @app.job("work", needs=[pool("accounts")])
 def judge(verdict: str, ctx: Context) -> str:
     if verdict == "ban":

@@ -205,6 +205,17 @@ def test_a_handler_says_when_its_schedule_is_due_next(running: Running) -> None:
     assert moved.next_at - made.next_at > timedelta(hours=5)
 
 
+def test_a_snooze_until_a_moment_that_is_over_runs_again_at_once(running: Running) -> None:
+    # Written before an outage, say, and settled after it.
+    assert running.run("snooze_until", {"moment": "2026-01-01T00:00:00+02:00"}).get() == 1
+
+
+def test_a_snooze_for_longer_than_the_server_takes_is_a_failure(running: Running) -> None:
+    result = running.run("snooze_until", {"moment": "9000-01-01T00:00:00Z"})
+    assert result.state == "failed"
+    assert "its outcome was refused" in str(result.error)
+
+
 def test_pause_limit_pauses_it_and_snoozes_the_job(running: Running) -> None:
     running.client.limits.set("site:*", concurrency=1)
     job = running.client.push("work", {"site": "site:x"}, kind="too_many")

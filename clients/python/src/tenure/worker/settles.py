@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._text import logger
 from .._wire import Response
+from ..durations import read_moment
 from ..tasks import final
 from .written import RELEASED, Written, write
 
@@ -23,6 +26,8 @@ _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
 #: The call itself is refused, so the same call again would be.
 _WRONG = (400, 413, 422)
+#: The moment of a snooze, in what is written of it.
+_UNTIL = re.compile(rb',"until":"([^"]+)"')
 #: The size of an item beside its outcome.
 _AROUND_BYTES = 256
 
@@ -133,8 +138,25 @@ def repair(response: Response, settles: list[Settle]) -> bool:
             return True
         index = 0
     wrong = settles[index]
+    if problem.get("code") == "out_of_bounds" and _is_over(wrong.written):
+        # Its moment came before the settle did, as after an outage.
+        rest = _UNTIL.sub(b',"for":"100ms"', wrong.written.rest, count=1)
+        wrong.written = replace(wrong.written, rest=rest)
+        return True
     log.error("job %s: its outcome is refused: %s", wrong.job, problem.get("detail"))
     refused = write(final(f"its outcome was refused: {problem.get('detail')}"))
     wrong.written = RELEASED if wrong.wrong_form else refused
     wrong.wrong_form = True
     return True
+
+
+def _is_over(written: Written) -> bool:
+    """Say whether the moment of a snooze is over, and not too far ahead: both have one code."""
+    until = _UNTIL.match(written.rest) if written.outcome == "snoozed" else None
+    if until is None:
+        return False
+    try:
+        moment = read_moment(until[1].decode())
+    except ValueError:
+        return False
+    return moment is not None and moment - datetime.now(timezone.utc) < timedelta(days=1)
