@@ -115,8 +115,6 @@ impl Embedded {
         let now = options.clock.now();
         // The journal may have brought it.
         seal_rows::refuse_others(&conn, &folder, &options.seal)?;
-        let missing_row = seal_rows::missing_row(&conn, &options.seal);
-        let missing_row = missing_row.map_err(|why| schema::store_error(&folder, why))?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let damage = Arc::new(Damage::default());
@@ -133,6 +131,9 @@ impl Embedded {
             now,
         };
         let (machine, recovery) = start.restore(&mut overlay, &damage)?;
+        // A damaged one may have been dropped.
+        let missing_row = seal_rows::missing_row(&conn, &options.seal);
+        let missing_row = missing_row.map_err(|why| schema::store_error(&folder, why))?;
         // A shared journal keeps all events that it took, even if these rows are lost.
         let (durability, may_lack) = match options.journal {
             Some(_) => (Durability::Always, false),

@@ -57,13 +57,17 @@ pub(crate) fn load(driver: &Arc<Driver>, term: u64, recovers: Option<Span>) {
         ..driver.engine_options()
     };
     match open(driver, term, options, &damage) {
-        Ok(engine) => driver.opened(term, engine),
+        Ok(engine) => {
+            driver.lock().sealed = None;
+            driver.opened(term, engine);
+        }
         Err(why) if driver.is_current(term) => {
             tracing::warn!("the store could not be opened here: {why}");
             let damaged = damage.load(Ordering::Acquire);
             let is_loading = {
                 let mut state = driver.lock();
                 state.why = why.to_string();
+                state.sealed = matches!(why, OpenError::Sealed { .. }).then(|| why.to_string());
                 state.is_loading
             };
             if is_loading && is_of_the_journal(&why) {
@@ -102,12 +106,17 @@ fn open(
     }
     match Embedded::open_over(rows, options.clone()) {
         // After the proof of this load, another load would have none.
-        Err(why) if !is_of_the_journal(&why) && driver.loads(term) => {
+        Err(why) if may_be_of_the_rows(&why) && driver.loads(term) => {
             tracing::warn!("the store is read from its beginning: {why}");
             Embedded::open(options)
         }
         opened => opened,
     }
+}
+
+/// True if rows that are read from the beginning may open where these did not.
+fn may_be_of_the_rows(why: &OpenError) -> bool {
+    !is_of_the_journal(why) && !matches!(why, OpenError::Sealed { .. })
 }
 
 /// True if the journal could not be read, or has changed meanwhile; otherwise this machine lacks something.

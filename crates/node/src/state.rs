@@ -94,6 +94,8 @@ pub(crate) struct NodeState {
     pub unreadable: Option<String>,
     /// The store that is kept from the election for that reason. Starts as `None`.
     pub named: Option<StoreId>,
+    /// Why this server cannot open what is sealed: it lacks the key.
+    pub sealed: Option<String>,
     /// The acquisition that is held back while `paused` or `unreadable` is set.
     pub held_back: Option<u64>,
     /// Servers that did not answer the last question.
@@ -153,6 +155,7 @@ impl NodeState {
             paused: None,
             unreadable: None,
             named: None,
+            sealed: None,
             held_back: None,
             unreached: BTreeSet::new(),
             laggards: BTreeSet::new(),
@@ -400,7 +403,7 @@ impl NodeState {
             StoreLeader::None(why) | StoreLeader::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
-        let known = [&self.unreadable, &self.evicts].into_iter().flatten().cloned();
+        let known = [&self.unreadable, &self.evicts, &self.sealed].into_iter().flatten().cloned();
         let unreached = self.election.unreached().and_then(|id| self.servers.url(id));
         let known = known.chain(unreached.map(|url| {
             format!(

@@ -147,6 +147,9 @@ fn thaw_target(out: Output, to: &NamedStore) -> Result<(), Failure> {
 pub fn failure(why: CopyError) -> Failure {
     match why {
         CopyError::No { sentence, hint } => Failure::new(NO, sentence).hint(hint),
+        CopyError::Sealed(sentence) => {
+            Failure::new(NO, sentence).hint("name the file of the keys: --seal-key-file")
+        }
         CopyError::Fault(fault) => fault.into(),
         CopyError::Disk(why) => {
             Failure::new(DISK, why).hint("repair the disk, then repeat the command to start again")

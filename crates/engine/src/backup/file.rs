@@ -27,6 +27,9 @@ pub struct BackupHead {
     pub release: String,
     /// The format of the rows in its parts.
     pub rows: u16,
+    /// The names of the keys that its contents are sealed with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed: Vec<String>,
     /// All jobs in it, finished ones too.
     pub jobs: u64,
     /// The longest ttl of any lease that the store is known to have granted: after the backup it may have granted more

@@ -104,6 +104,11 @@ pub fn restore(
     if head.made_at.since(began) > CLOCK_BEHIND_MAX {
         return Err(clock_is_behind(&head, began).into());
     }
+    if let Some(key) = head.sealed.iter().find(|key| !plan.seal.has(key)) {
+        return Err(
+            CopyError::sealed(&format!("the backup is sealed with the key {key}, which")).into()
+        );
+    }
     decide(target, plan, &head)?;
     if !target.claim(&head.backup)? {
         return Err(already(plan).into());

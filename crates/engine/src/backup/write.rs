@@ -44,6 +44,7 @@ impl BackupWriter {
             made_at: now,
             release: env!("CARGO_PKG_VERSION").to_owned(),
             rows: rows.format(),
+            sealed: rows.keys().to_vec(),
             jobs: rows.jobs()?,
             largest_ttl,
         };

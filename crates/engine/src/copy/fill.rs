@@ -190,10 +190,9 @@ impl Filling<'_> {
         match why {
             RestoreError::Read(why) => unread(&why),
             RestoreError::Store(why) => broken(self.folder, &why),
-            RestoreError::Unchanged(Unopened) => CopyError::no(
-                "contents of the source are sealed with a key that is not here, or were changed",
-                "name the file of the keys: --seal-key-file",
-            ),
+            RestoreError::Unchanged(Unopened) => {
+                CopyError::sealed("contents of the source were changed, or their seal key")
+            }
         }
     }
 

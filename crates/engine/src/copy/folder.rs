@@ -299,7 +299,7 @@ pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), Op
 fn contents(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let jobs: i64 = conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
     let rows: i64 = conn.query_row(
-        "SELECT count(*) FROM row WHERE kind NOT IN ('meta', 'request', 'stub')",
+        "SELECT count(*) FROM row WHERE kind NOT IN ('meta', 'request', 'stub', 'seal_key')",
         [],
         |row| row.get(0),
     )?;

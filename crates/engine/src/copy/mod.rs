@@ -32,6 +32,9 @@ pub enum CopyError {
     /// The disk of a store does not work.
     #[error("{0}")]
     Disk(String),
+    /// Contents of the source are sealed with a key that is not here, or were changed. Nothing was copied.
+    #[error("{0}")]
+    Sealed(String),
     /// Its watcher stopped it. The same copy may begin again.
     #[error("the copy was stopped")]
     Stopped,
@@ -40,6 +43,11 @@ pub enum CopyError {
 impl CopyError {
     pub fn no(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
         CopyError::No { sentence: sentence.into(), hint: hint.into() }
+    }
+
+    /// `what` is followed by "is not here".
+    pub(crate) fn sealed(what: &str) -> Self {
+        CopyError::Sealed(format!("{what} is not here"))
     }
 }
 

@@ -117,7 +117,13 @@ fn go_on(
             watch.told(&CopyNews::Paused { again: resumed })?;
         }
         if target.claim(&copy)? {
-            fill((source, target), &copy, &plan.seal, watch, course)?;
+            let filled = fill((source, target), &copy, &plan.seal, watch, course);
+            if let (Err(CopyError::Sealed(_)), false) = (&filled, resumed) {
+                // The same call would fail again: the source goes on as if nobody had called.
+                target.give_up()?;
+                source.thaw()?;
+            }
+            filled?;
         }
         // Not every store can keep others from thawing it meanwhile.
         if source.marked()?.is_none_or(|there| there.copy != copy) {

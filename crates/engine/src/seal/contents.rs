@@ -24,10 +24,11 @@ pub(super) fn each(rows: &mut Rows, does: &mut dyn FnMut(ContentPlace<'_>, Conte
         each_of_job(*seq, change, does);
     }
     for (seq, error) in errors {
-        does(ContentPlace::PastError(*seq), ContentMut::Text(&mut error.error));
+        let place = ContentPlace::past(*seq, error);
+        does(place, ContentMut::Text(&mut error.error));
     }
     for (key, value) in other {
-        if let (true, Some(text)) = (is_sealed(key.kind), value) {
+        if let (true, Some(text)) = (is_content(key.kind), value) {
             does(ContentPlace::Row(key), ContentMut::Text(text));
         }
     }
@@ -94,14 +95,14 @@ pub(super) fn each_event(
     does: &mut dyn FnMut(ContentPlace<'_>, ContentMut<'_>),
 ) {
     for happened in events {
-        if let Some(error) = &mut happened.about.error {
-            does(ContentPlace::Event(namespace), ContentMut::Text(error));
-        }
+        let Some(mut error) = happened.about.error.take() else { continue };
+        does(ContentPlace::event(namespace, happened), ContentMut::Text(&mut error));
+        happened.about.error = Some(error);
     }
 }
 
 /// True if rows of this kind hold contents. They are sealed whole.
-pub(super) const fn is_sealed(kind: Kind) -> bool {
+pub(crate) const fn is_content(kind: Kind) -> bool {
     match kind {
         // The payloads of jobs to come.
         Kind::Schedule | Kind::ScheduledJob => true,

@@ -23,6 +23,9 @@ use tenure_core::secret::Json;
 use tenure_machine::Changes;
 use tenure_machine::rows::{Kind, RowKey, Rows};
 
+use crate::sqlite::scan::damage::UNREADABLE;
+
+pub(crate) use self::contents::is_content;
 use self::contents::{ContentMut, each, each_event};
 pub use self::keys::SealKeyError;
 use self::keys::SealKeys;
@@ -87,6 +90,10 @@ impl Seal {
             return if is_sealed { Err(Unopened) } else { Ok(()) };
         };
         let Changes { rows, events, .. } = changes;
+        let is_other = |key: &RowKey| key.kind == Kind::SealKey && keys.named(&key.key).is_none();
+        if rows.other.keys().any(is_other) {
+            return Err(Unopened);
+        }
         let mut all_open = true;
         let mut seal_anew = |place: ContentPlace<'_>, content: ContentMut<'_>| {
             all_open &= keys.seal_anew(&place, content).is_ok();
@@ -137,20 +144,20 @@ impl Seal {
         Ok(())
     }
 
-    /// Opens the contents of events. What does not open is left out: the event itself is clear.
-    pub(crate) fn open_events(&self, namespace: &Namespace, events: &mut [Happened]) {
+    /// Opens the contents of events; false if one of them does not open, which is then shown as unreadable.
+    pub(crate) fn open_events(&self, namespace: &Namespace, events: &mut [Happened]) -> bool {
         if self.0.is_none() {
-            return;
+            return true;
         }
-        for happened in events {
-            let error = &mut happened.about.error;
-            if error
-                .as_mut()
-                .is_some_and(|text| self.open_text(&ContentPlace::Event(namespace), text).is_err())
-            {
-                *error = None;
+        let mut all_open = true;
+        each_event(namespace, events, &mut |place, content| {
+            let ContentMut::Text(text) = content else { return };
+            if self.open_text(&place, text).is_err() {
+                all_open = false;
+                UNREADABLE.clone_into(text);
             }
-        }
+        });
+        all_open
     }
 }
 

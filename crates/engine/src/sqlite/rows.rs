@@ -134,8 +134,10 @@ impl JobRow {
             self.unreadable = self.unreadable.or(Some("error"));
         }
         for past in &mut job.errors {
-            if seal.open_text(&ContentPlace::PastError(seq), &mut past.error).is_err() {
+            let place = ContentPlace::past(seq, past);
+            if seal.open_text(&place, &mut past.error).is_err() {
                 past.error = UNREADABLE.to_owned();
+                self.unreadable = self.unreadable.or(Some("list of errors"));
             }
         }
         self

@@ -8,6 +8,7 @@ use crate::error::OpenError;
 use crate::seal::Seal;
 use crate::sqlite::folder::Folder;
 use crate::sqlite::schema::store_error;
+use crate::sqlite::sums::row_sum;
 
 /// The row of the key that seals; `None` if it is there, or nothing is sealed.
 pub(crate) fn missing_row(conn: &Connection, seal: &Seal) -> rusqlite::Result<Option<RowKey>> {
@@ -29,14 +30,19 @@ pub(crate) fn refuse_others(
     }
 }
 
-/// True if contents of these rows are sealed.
-pub(crate) fn is_sealed(conn: &Connection) -> rusqlite::Result<bool> {
-    names(conn).map(|names| !names.is_empty())
-}
-
-/// The names of the keys.
-fn names(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT key FROM row WHERE ns = ?1 AND kind = ?2 ORDER BY key";
+/// The names of the keys. A row that is not as written is left out: a start refuses it, and says what it is.
+pub(crate) fn names(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let (ns, kind) = (Namespace::main(), Kind::SealKey);
+    let sql = "SELECT key, value, sum FROM row WHERE ns = ?1 AND kind = ?2 ORDER BY key";
     let mut all = conn.prepare_cached(sql)?;
-    all.query_map([Namespace::main().as_str(), Kind::SealKey.as_str()], |row| row.get(0))?.collect()
+    let mut rows = all.query([ns.as_str(), kind.as_str()])?;
+    let mut names = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, value): (String, String) = (row.get(0)?, row.get(1)?);
+        let sum = row_sum(ns.as_str(), kind.as_str(), &name, &value);
+        if row.get::<_, Option<i64>>(2)? == Some(sum) {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }

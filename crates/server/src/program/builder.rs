@@ -14,7 +14,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_engine::{Embedded, Fatal, Location, OpenError, Options, Seal};
 use tenure_node::{NodeError, StoreSettings};
 use tenure_tls::{ServerFiles, ServerTls, ServerTlsError};
 use tokio::net::TcpListener;
@@ -87,6 +87,7 @@ pub struct ServerBuilder {
     settings: StoreSettings,
     gauge_allow: Vec<String>,
     bounds: Config,
+    seal: Seal,
     /// At most this many; initially [`NAMESPACES_MAX_DEFAULT`].
     namespaces_max: usize,
 }
@@ -103,6 +104,7 @@ impl ServerBuilder {
             settings: StoreSettings::default(),
             gauge_allow: Vec::new(),
             bounds: Config::default(),
+            seal: Seal::none(),
             namespaces_max: NAMESPACES_MAX_DEFAULT,
         }
     }
@@ -166,6 +168,12 @@ impl ServerBuilder {
     /// How many bytes the events of each namespace may take; 0 keeps none. Default 16 MiB.
     pub fn events_bytes(mut self, bytes: u64) -> Self {
         self.settings.events_bytes = Some(bytes);
+        self
+    }
+
+    /// Seals contents of the store with these keys. All servers of a store in Redis need them. Default: contents are clear.
+    pub fn seal(mut self, keys: Seal) -> Self {
+        self.seal = keys;
         self
     }
 
@@ -278,6 +286,7 @@ impl ServerBuilder {
                 let mut options = node_options(address, url.to_owned(), &self.trust);
                 options.settings = self.settings.clone().or(&options.settings);
                 options.engine.config.namespaces_max = self.namespaces_max;
+                options.engine.seal = self.seal.clone();
                 let shared = SharedStore::open(options, self.trust.clone())?;
                 return Ok(OpenedPlace::Shared(Arc::new(shared)));
             }
@@ -285,6 +294,7 @@ impl ServerBuilder {
         let mut options = Options::new(location);
         let StoreSettings { patience, retain_bytes, events_bytes, .. } = self.settings;
         options.config.namespaces_max = self.namespaces_max;
+        options.seal = self.seal.clone();
         options.config.patience = patience.unwrap_or(options.config.patience);
         options.config.retain_bytes = retain_bytes.unwrap_or(options.config.retain_bytes);
         options.events_bytes = events_bytes.unwrap_or(options.events_bytes);

@@ -125,6 +125,8 @@ fn a_sealed_folder_is_served_saved_and_sealed_anew() {
     let (from, to) = (home.folder("store"), home.folder("copied"));
     let (code, _, err) = home.run("", None, &["copy", "--from", &from, "--to", &to]);
     assert!(code == 1 && err.contains("--seal-key-file"), "{code}: {err}");
+    // It undid itself: the source is not paused.
+    is_read(&home, &from, Some("old"));
     home.done("", Some("both"), &["copy", "--from", &from, "--to", &to]);
     let restored = home.folder("restored");
     let restore = ["restore", backup.to_str().unwrap(), "--no-wait", "--to", &restored];
@@ -160,6 +162,11 @@ fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
     // It passes calls on, and does not take the store when the leader is gone.
     kill(Pid::from_raw(first.child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
     without.line("is sealed with the key");
+    let until = Instant::now() + SOON;
+    while !without.ask("GET /readyz", "").contains("is sealed with the key") {
+        assert!(Instant::now() < until, "{}", without.ask("GET /readyz", ""));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     let second = home.serve(&redis.url(), Some("old"));
     read(&second);
     read(&without);

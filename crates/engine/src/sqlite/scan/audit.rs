@@ -8,8 +8,9 @@ use tenure_core::names::{Namespace, PoolName, ResourceId};
 use tenure_core::requests::Audited;
 use tenure_engine_api::CallError;
 use tenure_machine::Seq;
+use tenure_machine::rows::{Kind, RowKey};
 
-use crate::seal::Seal;
+use crate::seal::{ContentPlace, Seal, is_content};
 use crate::shared::Shared;
 use crate::sqlite::read::event_pages;
 use crate::sqlite::rows::{self, Data, FoundJob, is_damage, or_none};
@@ -114,7 +115,7 @@ fn damaged_part(
 /// Checks that the entries of the event log are as written, and that its row has their totals.
 fn look_at_events(
     conn: &Connection,
-    namespace: &Namespace,
+    (namespace, seal): (&Namespace, &Seal),
     looked: &mut DeepFindings,
 ) -> rusqlite::Result<()> {
     let StoredStream { stands, bytes } = streams::stream(conn, namespace)?;
@@ -126,7 +127,8 @@ fn look_at_events(
     while let Some(row) = found.next()? {
         looked.checked += 1;
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
-        if or_none(event_pages::entry(row, namespace))?.flatten().is_none() {
+        let events = or_none(event_pages::entry(row, namespace))?.flatten();
+        if !events.is_some_and(|mut events| seal.open_events(namespace, &mut events)) {
             looked.faults.push(format!("events {first} to {last} are not what was written"));
         }
         if first != next {
@@ -158,13 +160,19 @@ fn look_at_rows(
         let read = || -> rusqlite::Result<Option<String>> {
             let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
             let (kind, key, value) = (text(0)?, text(1)?, text(2)?);
-            let right = row.get::<_, Option<i64>>(3)? == Some(row_sum(ns, kind, key, value));
+            let is_as_written =
+                row.get::<_, Option<i64>>(3)? == Some(row_sum(ns, kind, key, value));
+            let opens = Kind::parse(kind).is_none_or(|kind| {
+                let place = RowKey { namespace: namespace.clone(), kind, key: key.to_owned() };
+                !is_content(kind) || seal.open(&ContentPlace::Row(&place), value).is_ok()
+            });
+            let right = is_as_written && opens;
             Ok((!right).then(|| format!("the row of {kind} {key:?} is not what was written")))
         };
         let fault = or_none(read())?;
         looked.faults.extend(fault.unwrap_or_else(|| Some("a row is not text".to_owned())));
     }
-    look_at_events(conn, namespace, looked)?;
+    look_at_events(conn, (namespace, seal), looked)?;
     let mut all = conn.prepare("SELECT pool, id FROM resource_data WHERE ns = ?1")?;
     let mut found = all.query(params![ns])?;
     while let Some(row) = found.next()? {

@@ -66,8 +66,8 @@ pub struct RowsSnapshot {
     /// Jobs in the parts so far.
     jobs: u64,
     has_events: bool,
-    /// The format of the parts.
-    format: u16,
+    /// The names of the keys that contents are sealed with.
+    keys: Vec<String>,
 }
 
 impl RowsSnapshot {
@@ -77,10 +77,9 @@ impl RowsSnapshot {
         conn.execute_batch("BEGIN").map_err(failed)?;
         // The first read begins the transaction: all that follow see what was committed by then.
         let numbers = start::numbers(&conn, folder)?;
-        let is_sealed = seal_rows::is_sealed(&conn).map_err(failed)?;
-        let format = if is_sealed { SEALED_CHANGES_FORMAT } else { CHANGES_FORMAT };
+        let keys = seal_rows::names(&conn).map_err(failed)?;
         let (next, before) = (Next::Jobs { after: 0 }, Position::default());
-        Ok(RowsSnapshot { conn, numbers, next, before, jobs: 0, has_events: true, format })
+        Ok(RowsSnapshot { conn, numbers, next, before, jobs: 0, has_events: true, keys })
     }
 
     /// The same without events: a store that is made of it begins its own streams.
@@ -90,7 +89,12 @@ impl RowsSnapshot {
 
     /// The format of the parts; see [`Changes::format`].
     pub(crate) fn format(&self) -> u16 {
-        self.format
+        if self.keys.is_empty() { CHANGES_FORMAT } else { SEALED_CHANGES_FORMAT }
+    }
+
+    /// The names of the keys that contents are sealed with.
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
     }
 
     /// Jobs in the parts that were read so far.
@@ -105,7 +109,8 @@ impl RowsSnapshot {
 
     /// A namespace with a job has a row of its own numbers too.
     pub(crate) fn read_namespaces(&self) -> rusqlite::Result<Vec<Namespace>> {
-        let mut all = self.conn.prepare("SELECT DISTINCT ns FROM row ORDER BY ns")?;
+        let sql = "SELECT DISTINCT ns FROM row WHERE kind <> 'seal_key' ORDER BY ns";
+        let mut all = self.conn.prepare(sql)?;
         let found = all.query_map([], |row| rows::namespace(row, 0))?;
         found.collect()
     }
@@ -343,7 +348,7 @@ impl Snapshot for RowsSnapshot {
         if part.0.is_empty() {
             return Ok(None);
         }
-        let part = JournalEntry::after(self.before, self.format, &part.0);
+        let part = JournalEntry::after(self.before, self.format(), &part.0);
         self.before = part.position();
         Ok(Some(part))
     }
