@@ -60,7 +60,8 @@ fn run_copy(out: Output, from: &NamedStore, to: &NamedStore, seal: Seal) -> Resu
     show.end();
     let places = [("from", &*from.shown), ("to", &*to.shown)];
     trail::record(&[from, to], "copy", &places, done.is_ok());
-    if done.is_err() && show.paused {
+    let is_undone = matches!(done, Err(CopyError::Sealed(_)));
+    if done.is_err() && show.paused && !is_undone {
         crate::output::hint(&format!(
             "{} stays paused: repeat the command to start the copy again, or see `tenure copy \
              --help` to undo it",

@@ -125,6 +125,7 @@ fn a_sealed_folder_is_served_saved_and_sealed_anew() {
     let (from, to) = (home.folder("store"), home.folder("copied"));
     let (code, _, err) = home.run("", None, &["copy", "--from", &from, "--to", &to]);
     assert!(code == 1 && err.contains("--seal-key-file"), "{code}: {err}");
+    assert!(!err.contains("stays paused"), "{err}");
     // It undid itself: the source is not paused.
     is_read(&home, &from, Some("old"));
     home.done("", Some("both"), &["copy", "--from", &from, "--to", &to]);
