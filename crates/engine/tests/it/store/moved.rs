@@ -1,6 +1,7 @@
 //! A store whose files are removed while it is open: no call succeeds any more, and the engine ends.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +15,16 @@ use crate::store::calls::*;
 
 type Deed = fn(&Path);
 
+/// Removes a folder into which the engine may still write a file meanwhile.
+fn remove(folder: &Path) {
+    while let Err(why) = fs::remove_dir_all(folder) {
+        assert_eq!(why.kind(), ErrorKind::DirectoryNotEmpty, "{why}");
+    }
+}
+
 /// Ways to harm the folder `store` of a temporary folder.
 const DEEDS: [(&str, Deed); 7] = [
-    ("the folder is removed", |dir| fs::remove_dir_all(dir.join("store")).unwrap()),
+    ("the folder is removed", |dir| remove(&dir.join("store"))),
     ("the folder is moved", |dir| fs::rename(dir.join("store"), dir.join("away")).unwrap()),
     ("the folder is replaced by a copy of it", |dir| {
         copy_folder(&dir.join("store"), &dir.join("copy"));
@@ -29,7 +37,7 @@ const DEEDS: [(&str, Deed); 7] = [
         fs::rename(dir.join("new"), dir.join("store/tenure.db")).unwrap();
     }),
     ("the log is removed", |dir| fs::remove_file(dir.join("store/tenure.db-wal")).unwrap()),
-    ("the journal is removed", |dir| fs::remove_dir_all(dir.join("store/journal")).unwrap()),
+    ("the journal is removed", |dir| remove(&dir.join("store/journal"))),
 ];
 
 fn watched(dir: &TempDir, durability: Durability) -> (Embedded, End) {
@@ -180,7 +188,7 @@ fn a_store_that_is_taken_away_at_the_very_end_is_told() {
         let dir = TempDir::new();
         let (engine, end) = watched(&dir, Durability::Everysec);
         push(&engine, vec![job("a")]).await;
-        fs::remove_dir_all(dir.join("store")).unwrap();
+        remove(&dir.join("store"));
         engine.close();
         assert_eq!(end.lock().unwrap().as_ref().map(|(code, _)| *code), Some(74));
     });
