@@ -142,13 +142,5 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::OtherRows { .. } => DISK,
         OpenError::System(_) => NOT_STARTED,
     };
-    said(code, &error.to_string())
-}
-
-/// A failure by its sentence, which says what to do next after a semicolon.
-pub fn said(code: u8, text: &str) -> Failure {
-    match text.split_once("; ") {
-        Some((sentence, hint)) => Failure::new(code, sentence).hint(hint),
-        None => Failure::new(code, text),
-    }
+    Failure::told(code, &error.to_string())
 }

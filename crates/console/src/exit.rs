@@ -60,6 +60,13 @@ impl Failure {
     pub fn usage(sentence: impl Into<String>) -> Self {
         Failure::new(USAGE, sentence)
     }
+    /// Ends with a sentence that says behind a semicolon what to do next.
+    pub fn told(code: u8, text: &str) -> Self {
+        match text.split_once("; ") {
+            Some((sentence, hint)) => Failure::new(code, sentence).hint(hint),
+            None => Failure::new(code, text),
+        }
+    }
     /// Ends with this code and says nothing.
     pub fn silent(code: u8) -> Self {
         Failure { code, sentence: None, hint: None, refusal: None }

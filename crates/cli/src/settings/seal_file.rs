@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tenure_engine::Seal;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, USAGE};
 use crate::settings::file::readable_by_others;
 
 /// The variable that names the file, for commands that open a folder themselves.
@@ -25,12 +25,8 @@ pub fn read(path: Option<&Path>) -> Result<Seal, Failure> {
     if let Some(warning) = readable_by_others(path, "the seal key") {
         tracing::warn!("{warning}");
     }
-    Seal::read(&text).map_err(|why| {
-        let text = why.to_string();
-        let (sentence, hint) = text.split_once("; ").unwrap_or((&text, ""));
-        let failure = Failure::usage(format!("the file of seal keys '{shown}': {sentence}"));
-        if hint.is_empty() { failure } else { failure.hint(hint) }
-    })
+    Seal::read(&text)
+        .map_err(|why| Failure::told(USAGE, &format!("the file of seal keys '{shown}': {why}")))
 }
 
 /// Reads the keys of a command that opens a folder itself.

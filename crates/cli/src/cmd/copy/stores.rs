@@ -8,7 +8,7 @@ use tenure_engine::copy::{Source, Target};
 use tenure_node::CopyRedis;
 
 use crate::exit::{Failure, UNAVAILABLE};
-use crate::store::{not_opened, said};
+use crate::store::not_opened;
 
 /// A store in the hands of a copy.
 pub enum Hands {
@@ -95,7 +95,7 @@ impl NamedStore {
                 } else {
                     CopyRedis::source(address, &name)
                 };
-                let opened = opened.map_err(|why| said(UNAVAILABLE, &why.to_string()))?;
+                let opened = opened.map_err(|why| Failure::told(UNAVAILABLE, &why.to_string()))?;
                 Ok(Hands::Redis(Box::new(opened)))
             }
             StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Memory => {
