@@ -100,7 +100,8 @@ impl Filling<'_> {
     ) -> Result<Filled, CopyError> {
         let Frozen { rows, jobs, frozen_at, went_on, seal, .. } = from;
         let mut watched = WatchedRows { rows, jobs, watch, stopped: None };
-        let restored = restored::restore(self.conn, &mut watched, 0, |changes| seal.anew(changes));
+        let restored =
+            restored::restore(self.conn, &mut watched, 0, |changes| seal.reseal(changes));
         if let Some(stopped) = watched.stopped {
             return Err(stopped);
         }

@@ -102,7 +102,7 @@ pub(super) fn each_event(
 }
 
 /// True if rows of this kind hold contents. They are sealed whole.
-pub(crate) const fn is_content(kind: Kind) -> bool {
+pub(super) const fn is_content(kind: Kind) -> bool {
     match kind {
         // The payloads of jobs to come.
         Kind::Schedule | Kind::ScheduledJob => true,

@@ -25,7 +25,7 @@ const SALT_BYTES: usize = 16;
 const NUMBER_BYTES: usize = 8;
 /// Salts whose ciphers are kept, for each key. A store has those of the processes that led it.
 const OPENED_MAX: usize = 64;
-/// What the keys of processes are made for.
+/// Keeps the keys of processes apart from other keys that could be made of the same one.
 const PURPOSE: &[u8] = b"tenure seal 1";
 /// Bytes of its hash that name a key.
 const NAME_BYTES: usize = 4;
@@ -195,7 +195,7 @@ impl SealKeys {
     }
 
     /// Seals a content that is clear, or sealed with any of these keys.
-    pub(super) fn seal_anew(
+    pub(super) fn reseal(
         &self,
         place: &ContentPlace<'_>,
         content: ContentMut<'_>,
@@ -225,8 +225,7 @@ impl SealKeys {
         let (number, sealed) = rest.split_first_chunk_mut::<NUMBER_BYTES>().ok_or(Unopened)?;
         let (cipher, aad) = (key.known_cipher(salt), Aad::from(place.bytes()));
         let clear = cipher.open_in_place(nonce(*number), aad, sealed).map_err(|_| Unopened)?;
-        let clear = clear.to_vec();
-        String::from_utf8(clear).map(Cow::Owned).map_err(|_| Unopened)
+        std::str::from_utf8(clear).map(|text| Cow::Owned(text.to_owned())).map_err(|_| Unopened)
     }
 
     pub(super) fn open_json(&self, place: &ContentPlace<'_>, json: Json) -> Result<Json, Unopened> {

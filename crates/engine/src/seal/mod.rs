@@ -25,14 +25,13 @@ use tenure_machine::rows::{Kind, RowKey, Rows};
 
 use crate::sqlite::scan::damage::UNREADABLE;
 
-pub(crate) use self::contents::is_content;
-use self::contents::{ContentMut, each, each_event};
+use self::contents::{ContentMut, each, each_event, is_content};
 pub use self::keys::SealKeyError;
 use self::keys::SealKeys;
 pub(crate) use self::place::{ContentPlace, Unopened};
 
 /// The keys that seal contents, or none: then contents stay clear. Clones share the keys; it prints none of them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Seal(Option<Arc<SealKeys>>);
 
 impl Seal {
@@ -84,7 +83,7 @@ impl Seal {
 
     /// Seals contents that may be sealed with another key, or clear: with the key that seals here. Without keys a
     /// sealed content is refused.
-    pub(crate) fn anew(&self, changes: &mut Changes) -> Result<(), Unopened> {
+    pub(crate) fn reseal(&self, changes: &mut Changes) -> Result<(), Unopened> {
         let Some(keys) = &self.0 else {
             let is_sealed = changes.rows.other.keys().any(|key| key.kind == Kind::SealKey);
             return if is_sealed { Err(Unopened) } else { Ok(()) };
@@ -95,12 +94,12 @@ impl Seal {
             return Err(Unopened);
         }
         let mut all_open = true;
-        let mut seal_anew = |place: ContentPlace<'_>, content: ContentMut<'_>| {
-            all_open &= keys.seal_anew(&place, content).is_ok();
+        let mut reseal = |place: ContentPlace<'_>, content: ContentMut<'_>| {
+            all_open &= keys.reseal(&place, content).is_ok();
         };
-        each(rows, &mut seal_anew);
+        each(rows, &mut reseal);
         for (namespace, new) in &mut events.new {
-            each_event(namespace, &mut new.events, &mut seal_anew);
+            each_event(namespace, &mut new.events, &mut reseal);
         }
         if !all_open {
             return Err(Unopened);
@@ -129,6 +128,23 @@ impl Seal {
         match &self.0 {
             Some(keys) => keys.open_json(place, json),
             None => Ok(json),
+        }
+    }
+
+    /// Opens the value of a row that is no job; rows without contents are as they are.
+    pub(crate) fn open_row<'t>(
+        &self,
+        namespace: &Namespace,
+        kind: Kind,
+        key: &str,
+        value: &'t str,
+    ) -> Result<Cow<'t, str>, Unopened> {
+        match &self.0 {
+            Some(keys) if is_content(kind) => {
+                let row = RowKey { namespace: namespace.clone(), kind, key: key.to_owned() };
+                keys.open(&ContentPlace::Row(&row), value)
+            }
+            Some(_) | None => Ok(Cow::Borrowed(value)),
         }
     }
 

@@ -110,14 +110,14 @@ fn the_first_key_seals_and_all_of_them_open() {
     assert_eq!(old.open_json(&ContentPlace::Data(&key), of_both.clone()), Ok(of_both.clone()));
     assert_eq!(new.open_json(&ContentPlace::Data(&key), of_both), Ok(Json::from("hunter2")));
 
-    // Sealed anew, by the keys of both, for a store that has the new one alone.
+    // Both keys seal it again, for a store that has the new one alone.
     let name = |seal: &Seal| seal.sealing().unwrap().to_owned();
     let other = [(row(Kind::SealKey, &name(&old)), Some(String::new()))].into();
     let rows = Rows { data: [(key.clone(), Some(of_old))].into(), other, ..Rows::default() };
     let mut changes = Changes { rows, ..Changes::default() };
-    assert_eq!(Seal::none().anew(&mut changes.clone()), Err(Unopened));
-    assert_eq!(new.anew(&mut changes.clone()), Err(Unopened));
-    assert_eq!(both.anew(&mut changes), Ok(()));
+    assert_eq!(Seal::none().reseal(&mut changes.clone()), Err(Unopened));
+    assert_eq!(new.reseal(&mut changes.clone()), Err(Unopened));
+    assert_eq!(both.reseal(&mut changes), Ok(()));
     let named: Vec<_> = changes.rows.other.keys().map(|row| row.key.clone()).collect();
     assert_eq!(named, [name(&new)]);
     let there = changes.rows.data.remove(&key).flatten().unwrap();

@@ -99,7 +99,7 @@ fn is_read(home: &Home, url: &str, keys: Option<&str>) {
 }
 
 #[test]
-fn a_sealed_folder_is_served_saved_and_sealed_anew() {
+fn a_sealed_folder_is_served_saved_and_sealed_again() {
     let home = Home::new();
     let server = home.serve(&home.folder("store"), Some("old"));
     fill(&home, &url(&server));
@@ -121,7 +121,7 @@ fn a_sealed_folder_is_served_saved_and_sealed_anew() {
     }
     is_read(&home, &home.folder("store"), Some("old"));
 
-    // A restore and a copy seal anew; the source stays under its own key.
+    // A restore and a copy seal again; the source stays under its own key.
     let (from, to) = (home.folder("store"), home.folder("copied"));
     let (code, _, err) = home.run("", None, &["copy", "--from", &from, "--to", &to]);
     assert!(code == 1 && err.contains("--seal-key-file"), "{code}: {err}");
@@ -160,7 +160,7 @@ fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
         }
     };
     read(&without);
-    // It passes calls on, and does not take the store when the leader is gone.
+    // It forwards calls, and does not take the store when the leader is gone.
     kill(Pid::from_raw(first.child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
     without.line("is sealed with the key");
     let until = Instant::now() + SOON;

@@ -8,9 +8,9 @@ use tenure_core::names::{Namespace, PoolName, ResourceId};
 use tenure_core::requests::Audited;
 use tenure_engine_api::CallError;
 use tenure_machine::Seq;
-use tenure_machine::rows::{Kind, RowKey};
+use tenure_machine::rows::Kind;
 
-use crate::seal::{ContentPlace, Seal, is_content};
+use crate::seal::Seal;
 use crate::shared::Shared;
 use crate::sqlite::read::event_pages;
 use crate::sqlite::rows::{self, Data, FoundJob, is_damage, or_none};
@@ -162,10 +162,8 @@ fn look_at_rows(
             let (kind, key, value) = (text(0)?, text(1)?, text(2)?);
             let is_as_written =
                 row.get::<_, Option<i64>>(3)? == Some(row_sum(ns, kind, key, value));
-            let opens = Kind::parse(kind).is_none_or(|kind| {
-                let place = RowKey { namespace: namespace.clone(), kind, key: key.to_owned() };
-                !is_content(kind) || seal.open(&ContentPlace::Row(&place), value).is_ok()
-            });
+            let opens = Kind::parse(kind)
+                .is_none_or(|kind| seal.open_row(namespace, kind, key, value).is_ok());
             let right = is_as_written && opens;
             Ok((!right).then(|| format!("the row of {kind} {key:?} is not what was written")))
         };

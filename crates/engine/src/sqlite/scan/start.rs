@@ -13,11 +13,11 @@ use rusqlite::{Connection, params};
 use tenure_core::job::JobState;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::Moment;
-use tenure_machine::rows::{Class, Kind, LiveRow, RowKey};
+use tenure_machine::rows::{Class, Kind, LiveRow};
 use tenure_machine::{BadRow, Config, Machine, NO_JOB, Seq, unreadable_end};
 
 use crate::error::OpenError;
-use crate::seal::{ContentPlace, Seal, Unopened};
+use crate::seal::{Seal, Unopened};
 use crate::sqlite::folder::Folder;
 use crate::sqlite::read::overlay::Overlay;
 use crate::sqlite::rows::{self, moment_number, or_none};
@@ -194,8 +194,7 @@ impl Start<'_> {
                 namespace = rows::namespace(row, 0)?;
                 namespaces.insert(namespace.clone());
             }
-            let place = RowKey { namespace: namespace.clone(), kind, key: key.to_owned() };
-            let restored = match self.seal.open(&ContentPlace::Row(&place), value) {
+            let restored = match self.seal.open_row(&namespace, kind, key, value) {
                 Ok(value) => machine.restore_row(&namespace, kind, key, &value),
                 Err(Unopened) => Err(BadRow { row: format!("{} {key:?}", kind.as_str()) }),
             };

@@ -22,7 +22,7 @@ const MARK: &str = "restoring";
 const TABLES: [&str; 8] =
     ["job", "life", "job_error", "row", "resource_data", "stream", "event", "event_jobs"];
 
-/// Why a snapshot was not restored; `E`: the reason of who changes its rows on the way.
+/// Why a snapshot was not restored; `E`: why its rows could not be changed on the way.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RestoreError<E> {
     #[error(transparent)]

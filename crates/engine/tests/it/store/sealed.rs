@@ -232,7 +232,7 @@ fn a_sealed_store_without_its_key_is_refused_and_stays_as_it_is() {
 #[test]
 fn a_key_is_changed_while_the_old_one_still_opens() {
     let here = Here::new();
-    // What was there before the first key stays clear, and is read.
+    // A job from before the first key stays clear, and is read.
     let engine = Embedded::open(sealed(&here, "s", &[])).unwrap();
     block(async { push(&engine, vec![with("before", "LATER")]).await });
     engine.close();
@@ -255,7 +255,7 @@ fn a_key_is_changed_while_the_old_one_still_opens() {
     engine.close();
     drop(engine);
     assert!(matches!(Embedded::open(sealed(&here, "s", &[NEW])), Err(OpenError::Sealed { .. })));
-    // A restore, as a copy, seals anew: then the old key is needed no more.
+    // A restore, as a copy, seals again: then the old key is needed no more.
     let to = here.dir.join("anew");
     for keys in [Seal::none(), seal(&[NEW])] {
         let no = restored_by(&file, &to, &here.clock, (Way::DoesNotWait, keys)).0.unwrap_err();
