@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from proxy import Proxy
 from tenure import Tenure, errors
+from tenure._wire import Response
+from tenure.scarce import set_plan
 
 
 def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> None:
@@ -16,6 +21,72 @@ def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> Non
     assert not t.queues.get("mail").show_payload
     changed = t.queues.set("mail", max_waiting=20)
     assert (changed.timeout, changed.max_waiting) == ("5m", 20)
+
+
+SETS: list[tuple[str, Callable[[Tenure], object], Callable[[Tenure], object]]] = [
+    ("/v1/queues/x", lambda t: t.queues.set("x", timeout="5m"),
+     lambda t: t.queues.set("x", max_waiting=3)),
+    ("/v1/limits/site:x", lambda t: t.limits.set("site:x", concurrency=1),
+     lambda t: t.limits.set("site:x", rate="3/s")),
+    ("/v1/pools/x", lambda t: t.pools.set("x", cooldown="5s"),
+     lambda t: t.pools.set("x", max_uses=3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "make", "change"), SETS, ids=[each[0] for each in SETS])
+def test_a_set_sends_no_change_that_is_refused(
+    p: Tenure, m: Tenure, proxy: Proxy, path: str, make: Any, change: Any
+) -> None:
+    # The settings of this template hold for the limit until it has its own.
+    m.limits.set("site:*", concurrency=9)
+    make(p)
+    change(p)
+    methods = ["GET", "PUT", "GET", "PATCH"]
+    assert proxy.seen == [(method, path) for method in methods]
+
+
+_MISSING = Response(404, {"code": "limit_not_found", "detail": "there is no limit"})
+_FORBIDDEN = Response(403, {"code": "forbidden", "detail": "the token may not"})
+_SHOWN = Response(200, {"name": "site:a", "template": None})
+_OF_TEMPLATE = Response(200, {"name": "site:a", "template": "site:*"})
+_DONE = Response(200, {"name": "site:a", "concurrency": 3})
+
+SEQUENCES: list[tuple[str, dict[str, Response], str]] = [
+    ("missing", {"GET": _MISSING, "PUT": _DONE}, "GET PUT"),
+    ("there", {"GET": _SHOWN, "PATCH": _DONE}, "GET PATCH"),
+    ("with settings of its template alone", {"GET": _OF_TEMPLATE, "PUT": _DONE}, "GET PUT"),
+    ("hidden and there", {"GET": _FORBIDDEN, "PATCH": _DONE}, "GET PATCH"),
+    ("hidden and missing", {"GET": _FORBIDDEN, "PATCH": _MISSING, "PUT": _DONE}, "GET PATCH PUT"),
+    ("deleted meanwhile", {"GET": _SHOWN, "PATCH": _MISSING, "PUT": _DONE}, "GET PATCH PUT"),
+    ("forbidden", {"GET": _FORBIDDEN, "PATCH": _FORBIDDEN}, "GET PATCH"),
+    ("behind a wrong token", {"GET": Response(401, {"code": "unauthorized"})}, "GET"),
+    ("behind a fault", {"GET": Response(500, {"code": "internal"})}, "GET"),
+]
+
+
+def _driven(plan: Any, answers: dict[str, Response]) -> tuple[list[str], Any]:
+    """Return the methods that a plan sends, and what it returns or the status that it raises."""
+    methods: list[str] = []
+    answer: Any = None
+    try:
+        while True:
+            methods.append(plan.send(answer).method)
+            answer = answers[methods[-1]]
+    except StopIteration as end:
+        return methods, end.value
+    except errors.TenureError as refused:
+        return methods, refused.status
+
+
+@pytest.mark.parametrize(
+    ("answers", "sent"), [s[1:] for s in SEQUENCES], ids=[s[0] for s in SEQUENCES]
+)
+def test_a_set_looks_before_it_changes(answers: dict[str, Response], sent: str) -> None:
+    plan = set_plan("limits", "site:a", {"concurrency": 3}, "limit_not_found")
+    methods, outcome = _driven(plan, answers)
+    last = answers[methods[-1]]
+    assert " ".join(methods) == sent
+    assert outcome == (last.data if last.status < 400 else last.status)
 
 
 def test_replace_sets_back_what_is_not_given(t: Tenure) -> None:

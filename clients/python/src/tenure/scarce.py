@@ -64,12 +64,30 @@ def rate_fields(text: str) -> dict[str, Any]:
 
 
 def set_plan(part: str, name: str, fields: Mapping[str, Any], absent: str) -> Plan[Any]:
-    """Change what is named, or make it where it is not there."""
+    """Change what is named, or make it where it is not there.
+
+    It looks first: the server writes each refused change into its trail, so the refusal of a patch
+    would stand there beside each thing that is made.
+    """
     body = settings_fields(fields)
-    response = yield request("PATCH", part, name, body=body)
-    if response.status == 404 and (response.data or {}).get("code") == absent:
-        response = yield request("PUT", part, name, body=body)
-    return check(response)
+    looked = yield request("GET", part, name)
+    if looked.status < 400:
+        # A limit without settings of its own shows those of its template.
+        is_there = looked.data.get("template") is None
+    else:
+        # A token that may not look may change all the same.
+        is_there = looked.status == 403
+        if not is_there and not _is_code(looked, absent):
+            check(looked)
+    if is_there:
+        changed = yield request("PATCH", part, name, body=body)
+        if not _is_code(changed, absent):
+            return check(changed)
+    return check((yield request("PUT", part, name, body=body)))
+
+
+def _is_code(response: Response, code: str) -> bool:
+    return response.status == 404 and (response.data or {}).get("code") == code
 
 
 def lines_request(*parts: str, query: Mapping[str, Any], items: list[Any]) -> Request:
