@@ -124,9 +124,11 @@ const QUEUE = shape({
 });
 const RESOURCE = shape({ id: as.text, data: as.any, tags: as.texts, slots: as.whole(1) });
 const RESOURCE_CHANGES = shape({ data: as.any, tags: as.texts, slots: as.whole(1) });
-const UNTIL = shape({ for: as.duration, until: as.moment });
+/** How long schedules rest, too. */
+export const UNTIL = shape({ for: as.duration, until: as.moment });
 const OBSERVED = shape({ external: as.whole(0), for: as.duration });
-const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
+/** Options of each sync of a whole set. */
+export const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
 
 /** Things of one kind that have a name and settings. `T` is what the server shows of one. */
 class Named<T, S> {

@@ -9,7 +9,7 @@ import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { type Abortable, as, type Reader, readOptions, type Shape, shape } from "./options.js";
-import type { Until } from "./scarce.js";
+import { SYNC, UNTIL, type Until } from "./scarce.js";
 import type { Transport } from "./transport.js";
 
 /** When a schedule fires, and what it does with moments that it cannot fire. */
@@ -108,8 +108,6 @@ export const scheduledJob: Reader = (value, name) => {
 };
 const SETTINGS: Shape = shape({ ...TIMING, job: scheduledJob, owner: as.orNull(as.text) });
 const ITEM: Shape = shape({ ...TIMING, job: scheduledJob, id: as.text });
-const UNTIL = shape({ for: as.duration, until: as.moment });
-const SYNC = shape({ force: as.flag, version: as.whole(0), signal: as.signal });
 
 /** How a set of schedules is synced. */
 export interface SyncOptions extends Abortable {
