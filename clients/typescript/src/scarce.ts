@@ -155,12 +155,20 @@ class Named<T, S> {
   /** Sets what is given, and leaves the rest as it is; makes what is not there. */
   async set(name: string, settings: S, options?: Abortable): Promise<T> {
     const read = readOptions(settings as object, this.shape, `${this.kind}.set`);
-    try {
-      return await this.call<T>("set", "PATCH", name, [], options, read);
-    } catch (refused) {
-      if ((refused as { status?: number }).status !== 404) throw refused;
-      return await this.call<T>("set", "PUT", name, [], options, read);
-    }
+    const send = (method: Call["method"], body?: object) => this.call<T>("set", method, name, [], options, body);
+    const put = (refused: { status?: number }) => {
+      if (refused.status !== 404) throw refused;
+      return send("PUT", read);
+    };
+    const patch = () => send("PATCH", read).catch(put);
+    // It looks first: the trail has each refused change, so a refused patch would stand there beside each thing that
+    // is made.
+    return await send("GET").then(
+      // A limit without settings of its own shows those of its template.
+      (shown) => ((shown as { template?: string | null }).template ? send("PUT", read) : patch()),
+      // A token that may not look may change all the same.
+      (refused) => (refused.status === 403 ? patch() : put(refused)),
+    );
   }
 
   /** Shows one. @throws `NotFound` */

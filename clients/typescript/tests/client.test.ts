@@ -201,6 +201,58 @@ test("limits, pools and queues are set, shown and deleted", async () => {
   await t.queues.delete("crawl");
 });
 
+test("a set sends no change that is refused", async () => {
+  const sent: string[] = [];
+  const counted: typeof fetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    sent.push(`${init?.method} ${new URL(String(url)).pathname} ${answer.status}`);
+    return answer;
+  };
+  const t = server.client({ fetch: counted });
+  // The settings of this template hold for the limit until it has its own.
+  await t.limits.set("site:*", { concurrency: 9 });
+  for (const [path, set] of [
+    ["/v1/limits/site:x", () => t.limits.set("site:x", { concurrency: 1 })],
+    ["/v1/queues/x", () => t.queues.set("x", { maxWaiting: 3 })],
+    ["/v1/pools/x", () => t.pools.set("x", { maxUses: 3 })],
+  ] as const) {
+    sent.length = 0;
+    await set();
+    await set();
+    const first = path.includes("limits") ? "200" : "404";
+    assert.deepEqual(sent, [`GET ${path} ${first}`, `PUT ${path} 201`, `GET ${path} 200`, `PATCH ${path} 200`]);
+  }
+});
+
+test("a set looks before it changes", async () => {
+  const [shown, ofTemplate, done] = [{ template: null }, { template: "site:*" }, { template: null, concurrency: 3 }];
+  for (const [answers, methods] of [
+    [{ GET: 404, PUT: done }, "GET PUT"],
+    [{ GET: shown, PATCH: done }, "GET PATCH"],
+    [{ GET: ofTemplate, PUT: done }, "GET PUT"],
+    // A token that may change settings and not see them.
+    [{ GET: 403, PATCH: done }, "GET PATCH"],
+    [{ GET: 403, PATCH: 404, PUT: done }, "GET PATCH PUT"],
+    [{ GET: 403, PATCH: 403 }, "GET PATCH"],
+    // It was deleted meanwhile.
+    [{ GET: shown, PATCH: 404, PUT: done }, "GET PATCH PUT"],
+    [{ GET: 401 }, "GET"],
+    [{ GET: 500 }, "GET"],
+  ] as [Record<string, number | object>, string][]) {
+    const sent: string[] = [];
+    const double: typeof fetch = async (_, init) => {
+      const method = String(init?.method);
+      sent.push(method);
+      const answer = answers[method];
+      const status = typeof answer === "number" ? answer : 200;
+      return new Response(JSON.stringify(status === 200 ? answer : { code: "refused", detail: "no" }), { status });
+    };
+    const set = new Tenure({ url: "http://h:1", fetch: double }).limits.set("site:a", { concurrency: 3 });
+    const outcome = await set.catch((refused: { status: number }) => refused.status);
+    assert.deepEqual([sent.join(" "), outcome], [methods, answers[sent.at(-1) as string]]);
+  }
+});
+
 test("schedules and flows", async () => {
   const t = server.client({ owner: "shop" });
   const schedule = await t.schedules.set("daily", {
