@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Optional
 
@@ -119,6 +120,24 @@ def test_a_worker_reports_a_hanging_server_both_idle_and_busy(
     finally:
         server.go_on()
         workers.kill_all()
+        server.kill()
+
+
+def test_check_needs_the_scope_of_a_worker_alone(folder: Path, namespace: str) -> None:
+    tokens = {scope: f"{scope}-{'t' * 40}" for scope in ("work", "view")}
+    (folder / "tokens.toml").write_text(
+        "".join(
+            f'[[token]]\nname = "{scope}"\nscopes = ["{scope}"]\nnamespaces = ["*"]\n'
+            f'sha256 = "{sha256(token.encode()).hexdigest()}"\n'
+            for scope, token in tokens.items()
+        )
+    )
+    server = Server("memory:", folder, None, "--tokens", str(folder / "tokens.toml")).start()
+    try:
+        for scope, code in [("work", 0), ("view", 77)]:
+            workers = Workers(server.url, namespace + scope, folder, token=tokens[scope])
+            assert workers.start("--check").wait(20) == code, workers.log()
+    finally:
         server.kill()
 
 
