@@ -4,7 +4,8 @@ use tenure_core::job::{JobState, Outcome};
 
 use crate::linear::faults::{fences_that_do_not_rise, lease_of, verdict};
 use crate::linear::history::{Answer, Call, Event, NEVER};
-use crate::linear::search::{Verdict, smallest};
+use crate::linear::job::Jobs;
+use crate::linear::search::{Verdict, search_within, smallest};
 
 const MS: u64 = 1_000;
 const LOCK: &str = "lock:a";
@@ -489,6 +490,17 @@ fn bad_histories_of_a_job_are_refused() {
     for (what, events) in cases {
         is(Verdict::Not, what, events);
     }
+}
+
+#[test]
+fn open_calls_that_make_no_difference_cost_no_search() {
+    let mut events = vec![
+        event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+        event(JOB, 2, 3, lease("a"), runs(1, 1)),
+    ];
+    events.extend((0..20).map(|_| event(JOB, 4, 0, cancel(), None)));
+    events.push(event(JOB, 50, 51, lease("b"), runs(2, 2)));
+    assert_eq!(search_within(&Jobs::new(&events), &events, 1_000), Verdict::Not);
 }
 
 #[test]

@@ -11,13 +11,12 @@
 //! Time is part of it: each call is placed as early as it can be, because an effect of time (a lease that runs out) may
 //! only come later than its bound. Nothing here knows what the calls mean.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::linear::history::{Event, NEVER};
 
-/// Most states that the search looks at. Most histories need some thousands; one in which many calls of an object were
-/// given up needed a hundred million, five minutes and 3 GB in a debug build.
+/// Most states that the search looks at: minutes, and some 3 GB, in a debug build. Most histories need some thousands.
 const STATES_MAX: usize = 120_000_000;
 
 /// The model of one object, one call after the other.
@@ -40,7 +39,7 @@ pub trait Model {
 pub enum Verdict {
     Linearizable,
     Not,
-    /// The search would exceed `STATES_MAX`.
+    /// The search would look at more states than it may.
     Undecided,
 }
 
@@ -57,35 +56,67 @@ struct Node<S> {
 }
 
 impl<S: Hash> Node<S> {
+    /// Names the answered calls that have happened, and the state.
     fn key(&self) -> u128 {
         let half = |salt: u8| {
             let mut hasher = DefaultHasher::new();
             salt.hash(&mut hasher);
-            (self.base, &self.beyond, &self.open, self.now, &self.state).hash(&mut hasher);
+            (self.base, &self.beyond, &self.state).hash(&mut hasher);
             u128::from(hasher.finish())
         };
         half(0) << 64 | half(1)
     }
 }
 
+/// Nodes that were searched: of each key, the open calls that had happened, and the moment.
+#[derive(Default)]
+struct Seen {
+    nodes: HashMap<u128, Vec<(u64, Vec<usize>)>>,
+    count: usize,
+}
+
+impl Seen {
+    /// Whether all that may follow the node has been searched; keeps the node otherwise.
+    ///
+    /// An open call need not happen, so where fewer of them have, and no later, at least as much may follow: without
+    /// this each set of open calls that did not matter is searched by itself.
+    fn has<S: Hash>(&mut self, node: &Node<S>) -> bool {
+        let nodes = self.nodes.entry(node.key()).or_default();
+        let covers = |(now, open): &(u64, Vec<usize>)| {
+            *now <= node.now && open.iter().all(|call| node.open.binary_search(call).is_ok())
+        };
+        if nodes.iter().any(covers) {
+            return true;
+        }
+        nodes.push((node.now, node.open.clone()));
+        self.count += 1;
+        false
+    }
+}
+
 /// Searches a history of one object.
 pub fn search<M: Model>(model: &M, events: &[Event]) -> Verdict {
+    search_within(model, events, STATES_MAX)
+}
+
+/// The same, looking at no more states than these.
+pub fn search_within<M: Model>(model: &M, events: &[Event], most: usize) -> Verdict {
     let mut answered: Vec<usize> = (0..events.len()).filter(|&n| !events[n].is_open()).collect();
     answered.sort_by_key(|&n| (events[n].begin, events[n].end));
     let mut open: Vec<usize> = (0..events.len()).filter(|&n| events[n].is_open()).collect();
     open.sort_by_key(|&n| events[n].begin);
     let first =
         Node { base: 0, beyond: Vec::new(), open: Vec::new(), now: 0, state: model.first() };
-    let (mut stack, mut seen) = (vec![first], HashSet::new());
+    let (mut stack, mut seen) = (vec![first], Seen::default());
     while let Some(node) = stack.pop() {
         let Some(node) = settled(model, events, &answered, node) else { continue };
         if node.base == answered.len() {
             return Verdict::Linearizable;
         }
-        if !seen.insert(node.key()) {
+        if seen.has(&node) {
             continue;
         }
-        if seen.len() > STATES_MAX {
+        if seen.count > most {
             return Verdict::Undecided;
         }
         let last = last_first(events, &answered, &node);
