@@ -6,8 +6,7 @@ import { runUntilIdle, startServer } from "tenure/testing";
 const server = await startServer({ clock: false });
 const t = server.client();
 const task = t.task("blocks", {}, (ms) => {
-  const end = Date.now() + ms;
-  while (Date.now() < end);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
   return "done";
 });
 // On an overloaded machine the heartbeat thread got a processor up to 1.2 s late. A ttl of 4 s bears twice that.

@@ -7,10 +7,9 @@ const journal = process.env["JOURNAL"] as string;
 const note = (...words: unknown[]) => appendFileSync(journal, `${words.join(" ")} ${process.pid} ${Date.now()}\n`);
 const t = new Tenure();
 
-/** Keeps the event loop busy: no timer, no message and no answer is taken in. */
+/** Blocks the event loop, and takes no processor: no timer, no message and no answer is taken in. */
 function block(ms: number): void {
-  const end = Date.now() + ms;
-  while (Date.now() < end);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
 const blocks = t.task("blocks", { retry: { base: "100ms" } }, (ms: number, ctx) => {
