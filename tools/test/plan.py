@@ -29,13 +29,16 @@ from report import Report
 WAITING = 6
 #: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
 #: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 4, "engine it": 4, "node it": 6}
+FEWER = {"dashboard it": 4, "engine it": 4}
+#: The program whose tests wait most comes first, when most is run beside it.
+FIRST = "node it"
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
 TEST_MAX, LONG_TEST_MAX = 120.0, 3600.0
-#: Tests that keep the processors busy for seconds, or measure time: one of them runs at once. By
-#: program, how their names begin.
+#: Tests that keep the processors busy for seconds, or measure time: so many of them run at once,
+#: and nothing but lints beside them. By program, how their names begin.
+ALONE_THREADS = 2
 ALONE = {
     "cli system": [
         "chaos::",
@@ -117,18 +120,17 @@ class Plan:
         """Run all steps."""
         if not self.step("format", "cargo", "fmt", "--all", "--check"):
             return
-        self.step("tools/test", sys.executable, "-m", "unittest", "discover", "-s", "tools/test")
-        tools = threading.Thread(target=self.guarded, args=(self.install,))
-        tools.start()
+        beside_build = threading.Thread(target=self.guarded, args=(self.tools,))
+        beside_build.start()
         programs = cargo.build(self.report, packages([]))
-        tools.join()
+        beside_build.join()
         if programs is None:
             return
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(beside), self.python_and_examples])
-        self.at_once([lambda: self.run_alone(alone), self.all_lints])
+        self.at_once([lambda: self.run(beside), self.other_languages])
+        self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -153,6 +155,11 @@ class Plan:
             self.examples()
 
     # Their steps.
+
+    def tools(self) -> None:
+        """Test these programs, and install what tests need."""
+        self.step("tools/test", sys.executable, "-m", "unittest", "discover", "-s", "tools/test")
+        self.install()
 
     def install(self) -> None:
         """Install what is missing; what cannot be installed is left out."""
@@ -185,12 +192,12 @@ class Plan:
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
         waiting, computing, alone = [], [], []
-        for program in sorted(programs, key=lambda program: program.name in FEWER):
+        for program in sorted(programs, key=lambda p: (p.name != FIRST, p.name in FEWER)):
             if program.computes:
                 computing.append((program, os.cpu_count() or 2))
                 continue
             own, rest = program.split(ALONE.get(program.name, []))
-            alone.append((own, 1))
+            alone.append((own, ALONE_THREADS))
             waiting.append((rest, FEWER.get(program.name, WAITING)))
         return waiting + computing, alone
 
@@ -200,12 +207,6 @@ class Plan:
             env = LONGER.get(program.name, {}) if self.long else {}
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
-
-    def run_alone(self, programs: Threads) -> None:
-        """Run tests that miss their moments beside others: leases of a second or two would end."""
-        self.run(programs)
-        # Its tests on a second Node take as long again.
-        self.typescript("tests" if self.long else "here")
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
@@ -219,10 +220,13 @@ class Plan:
         """Check the form and the types of everything in Python."""
         self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
-    def python_and_examples(self) -> None:
-        """Run the tests of what is in Python."""
+    def other_languages(self) -> None:
+        """Run the tests of what is not in Rust."""
         if "python" not in self.without:
             self.python()
+        # Its tests on a second Node take as long again.
+        self.typescript("tests" if self.long else "here")
+        if "python" not in self.without:
             self.examples()
 
     def typescript_lints(self) -> None:

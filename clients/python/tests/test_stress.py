@@ -13,7 +13,7 @@ from stress.journal import Told
 from stress.judge import Shown, faults
 
 #: How long things are killed.
-SECONDS = float(os.environ.get("TENURE_STRESS_SECONDS", "8"))
+SECONDS = float(os.environ.get("TENURE_STRESS_SECONDS", "5"))
 
 #: Two jobs, one after the other, with a cap, an account and a lock; the first was tried twice.
 RIGHT = """\

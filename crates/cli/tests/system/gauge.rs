@@ -342,7 +342,7 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
 /// Workers and the server are killed while the scrapyd misbehaves.
 fn chaos(store: impl Fn(&Path) -> String) {
     let lasts = std::env::var("TENURE_GAUGE_SECONDS").ok();
-    let lasts = Duration::from_secs(lasts.map_or(12, |text| text.parse().unwrap()));
+    let lasts = Duration::from_secs(lasts.map_or(8, |text| text.parse().unwrap()));
     let folder = tempfile::tempdir().unwrap();
     let runs = folder_of_runs(folder.path());
     let fake = Fake::start(&runs);

@@ -261,7 +261,7 @@ async fn put_limit(engine: &dyn Engine, limit: &str, cap: u32) {
 
 fn seconds() -> u64 {
     let told = std::env::var(SECONDS).ok();
-    told.map_or(15, |text| text.parse().unwrap_or_else(|_| panic!("{SECONDS}={text} is no number")))
+    told.map_or(12, |text| text.parse().unwrap_or_else(|_| panic!("{SECONDS}={text} is no number")))
 }
 
 /// Not a test: one of the processes of the test below, which starts this program again.
