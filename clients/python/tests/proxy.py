@@ -18,6 +18,10 @@ class Proxy:
         #: Method and path of every request that came, in order.
         self.seen: list[tuple[str, str]] = []
         self.bodies: list[bytes] = []
+        #: How many of them the server has answered, whether or not anybody heard of it.
+        self.answered = 0
+        #: What is held goes on to the server when it is set.
+        self.released = threading.Event()
         #: Called when the server has done it and nobody has heard of it yet.
         self.after_loss: Callable[[], None] = lambda: None
         self._rules: list[tuple[str, str, str]] = []
@@ -46,6 +50,8 @@ class Proxy:
                     self.end_headers()
                     self.wfile.write(problem)
                     return
+                if what == "hold":
+                    proxy.released.wait(60)
                 upstream = http.client.HTTPConnection("127.0.0.1", proxy.target, timeout=70)
                 try:
                     headers = {k: v for k, v in self.headers.items() if k.lower() != "connection"}
@@ -57,6 +63,8 @@ class Proxy:
                     return
                 finally:
                     upstream.close()
+                with proxy._lock:
+                    proxy.answered += 1
                 if what == "lose":
                     proxy.after_loss()
                     # Carried out, and nobody hears of it.
@@ -109,7 +117,8 @@ class Proxy:
         """Spoil the next requests whose path begins so.
 
         `lose`: the server does it and its answer is dropped; `half`: a part of the answer comes;
-        `refuse`: the server never sees it; `answer STATUS SECONDS`: answered by the proxy.
+        `refuse`: the server never sees it; `hold`: it sees it when `released` is set;
+        `answer STATUS SECONDS`: answered by the proxy.
         """
         with self._lock:
             self._rules += [(what, method, path)] * times

@@ -311,6 +311,27 @@ def test_a_drain_loses_no_job_that_was_granted_meanwhile(
     assert all(job.attempt <= 1 and job.lost == 0 for job in m.jobs.list())
 
 
+def test_a_drain_loses_no_job_to_a_call_that_comes_late(
+    proxy: Any, namespace: str, folder: Any, m: Tenure
+) -> None:
+    workers = Workers(proxy.url, namespace, folder)
+    try:
+        proxy.spoil("hold", "POST", "/v1/leases")
+        worker = workers.start("--concurrency", "1")
+        until(lambda: proxy.left() == 0)
+        worker.send_signal(signal.SIGTERM)
+        # The call that ends the wait comes to the server before the call that is to wait there.
+        until(lambda: proxy.answered)
+        job = m.push("work", {"a": 1}, kind="add")
+        proxy.released.set()
+        assert worker.wait(20) == 0
+        until(lambda: proxy.answered == len(proxy.seen))
+        assert m.jobs.get(job.id).state == "ready"
+    finally:
+        proxy.released.set()
+        workers.kill_all()
+
+
 @pytest.mark.parametrize("what", ["lose", "refuse"])
 def test_settles_that_are_not_answered_are_repeated(
     proxy: Any, namespace: str, folder: Any, m: Tenure, what: str

@@ -9,6 +9,7 @@ what becomes of it is always logged.
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from .._http import Transport
@@ -17,12 +18,12 @@ from .._leasing import slice_of, worker_fields
 from .._lost import ConnectionLost
 from .._repeats import Backoff
 from .._text import logger
-from .._wire import Request, Response, new_id, now, request
-from ..durations import duration_text
+from .._wire import Request, Response, now, request
 from ..errors import TenureError, from_problem
 from ..payloads import encode
 from ..records import LeaseRecord
 from .ahead import Ahead
+from .ask import Ask, may_have_granted
 from .settles import Settle, Settles, repair, tell_refused
 from .written import RELEASED, Written
 
@@ -40,6 +41,11 @@ _BRIEF_S = 0.2
 _GATHER_S = 0.001
 #: A grant that took a larger part of the ttl than this does not wait for a slot.
 _FRESH = 0.1
+#: For how long a worker that ends asks what its last call was granted. A server that is away must
+#: not keep it from ending.
+_WITHDRAW_FOR_S = 5.0
+#: A waiting call that is not answered this long after its withdrawal is withdrawn again.
+_WITHDRAW_AGAIN_S = 0.1
 
 
 class Exchange:
@@ -71,8 +77,13 @@ class Exchange:
         self._settles = Settles(ttl)
         #: The leases of what runs: each has a slot until it is through.
         self._slots: set[str] = set()
+        #: For those who wait until the waiting call is answered.
+        self._answer = threading.Condition(self._lock)
         #: The lease call that waits at the server now.
-        self._waiting: Optional[dict[str, Any]] = None
+        self._waiting: Optional[Ask] = None
+        #: Jobs may come in still, by an answer or by a call whose answer is lost: the worker must
+        #: not end before they have a slot or are given back. A call that only waits does not count.
+        self._taking = False
         #: The settler must not leave settles to the asker: it waits, or it stopped.
         self._asker_is_away = False
         self._draining = False
@@ -136,7 +147,8 @@ class Exchange:
     def idle(self) -> bool:
         """Say whether nothing runs and nothing is to be settled."""
         with self._lock:
-            return not self._slots and not self._ahead and self._settles.all_answered()
+            nothing_left = not self._slots and not self._ahead and not self._taking
+            return nothing_left and self._settles.all_answered()
 
     def settled(self) -> bool:
         """Say whether nothing is to be settled."""
@@ -149,21 +161,50 @@ class Exchange:
             if self._draining:
                 return
             self._draining = True
-            waiting = self._waiting
             ahead = self._ahead.take_all()
             self._wake()
         self._refuse(ahead)
-        if waiting is None:
-            return
-        # The same request id again takes the waiting call's place, which is answered at once with
-        # nothing; what it was granted meanwhile comes here.
-        body = {**waiting, "wait": "0s"}
-        try:
-            answer = self.transport.once(request("POST", "leases", body=body), _PATIENCE_S)
-        except ConnectionLost:
-            return
-        if answer.status < 400:
-            self._refuse([LeaseRecord.read(raw) for raw in answer.data["leases"]])
+        self._withdraw()
+
+    def _withdraw(self) -> None:
+        """End the call that waits at the server, and return when it is answered.
+
+        Its withdrawal may come to the server before it, and would then leave it waiting there for a
+        worker that has ended. So it is withdrawn until it is answered.
+        """
+        until = now() + _WITHDRAW_FOR_S
+        while True:
+            with self._lock:
+                ask = self._waiting
+            left = until - now()
+            if ask is None or left <= 0:
+                return
+            response = self._once(ask.withdrawal(), left)
+            if response is not None and response.status < 400:
+                # A grant is answered to both calls, and given back once.
+                self._refuse([LeaseRecord.read(raw) for raw in response.data["leases"]])
+            with self._lock:
+                if self._waiting is not None:
+                    self._answer.wait(_WITHDRAW_AGAIN_S)
+
+    def _take_back(self, ask: Ask) -> None:
+        """Give back what was granted to a call whose answer is lost."""
+        until = now() + _WITHDRAW_FOR_S
+        backoff = Backoff()
+        while ask.in_doubt and now() < until:
+            response = self._once(ask.withdrawal(), until - now())
+            if response is not None and response.status < 400:
+                self._refuse([LeaseRecord.read(raw) for raw in response.data["leases"]])
+                return
+            if response is not None and not may_have_granted(response):
+                # A server that ends, say: it will not tell any more.
+                break
+            time.sleep(backoff.pause())
+        if ask.in_doubt:
+            log.warning(
+                "the server did not answer the last call for jobs; what it granted runs elsewhere "
+                "after its ttl"
+            )
 
     def close(self) -> None:
         """End all threads."""
@@ -182,55 +223,49 @@ class Exchange:
         finally:
             with self._lock:
                 self._asker_is_away = True
+                self._taking = False
                 self._settler.notify()
 
     def _ask_forever(self) -> None:
         backoff = Backoff()
-        id, first_sent = new_id("request"), 0.0
+        ask = Ask()
         while True:
             with self._lock:
                 while not self._draining and self._gathers():
                     self._asker.wait(_soon(self._gather_for()))
                 if self._draining:
-                    return
+                    break
                 settles = self._settles.take()
                 free = self._concurrency - len(self._slots)
                 # A call that may wait comes back when it is too late to lease ahead.
                 free = min(free + (self._ahead.room() if settles else 0), 1000)
                 # With settles, an answer now: they must not wait for the next job.
                 wait = 0.0 if settles else self._slice
-                ask = {
-                    "queues": self._queues,
-                    "max": free,
-                    "wait": duration_text(wait),
-                    "ttl": duration_text(self.ttl),
-                    "worker": self._worker,
-                    "request_id": id,
-                }
+                # As many as may wait here do so already: then the settles go alone.
+                if asks := free > 0:
+                    ask.write(self._queues, free, wait, self.ttl, self._worker)
                 # Each queue is the first in its turn.
                 self._queues = self._queues[1:] + self._queues[:1]
                 self._waiting = None if settles else ask
+                self._taking = bool(settles) or ask.in_doubt
                 self._asker_is_away = not settles
                 if self._asker_is_away and self._settles:
                     self._settler.notify()
-            first_sent = first_sent or now()
-            # As many as may wait here do so already: then the settles go alone.
-            fault = self._ask_once(settles, ask if free > 0 else None, wait, first_sent)
-            with self._lock:
-                self._waiting = None
-                self._asker_is_away = False
+            fault = self._ask_once(settles, ask if asks else None, wait)
             if fault is None:
                 backoff = Backoff()
-                id, first_sent = new_id("request"), 0.0
-                continue
-            if now() - first_sent > _SAME_ID_S:
-                id, first_sent = new_id("request"), 0.0
+            if (asks and fault is None) or now() - ask.first_sent > _SAME_ID_S:
+                ask = Ask()
             with self._lock:
-                self._asker_is_away = True
+                self._taking = ask.in_doubt
+                self._asker_is_away = fault is not None
+                if fault is None:
+                    continue
                 self._settler.notify()
                 end = now() + min(max(backoff.pause(), fault), 5.0)
                 while not self._draining and now() < end:
                     self._asker.wait(end - now())
+        self._take_back(ask)
 
     def _gathers(self) -> bool:
         """Say whether the asker has nothing to call for, or not yet."""
@@ -256,23 +291,24 @@ class Exchange:
             return None
         return max(0.0, self._gathered_at(since) - now())
 
-    def _ask_once(
-        self,
-        settles: list[Settle],
-        ask: Optional[dict[str, Any]],
-        wait: float,
-        first_sent: float,
-    ) -> Optional[float]:
+    def _ask_once(self, settles: list[Settle], ask: Optional[Ask], wait: float) -> Optional[float]:
         """Ask, and begin what was granted; otherwise return how long to wait at least."""
         if settles:
             response = self._send(settles, ask, _PATIENCE_S)
         else:
-            made = request("POST", "leases", body=ask, wait=wait)
-            response = self._once(made, wait + _PATIENCE_S)
+            assert ask is not None
+            made = request("POST", "leases", body=ask.body, wait=wait)
+            response = self._once(made, wait + _PATIENCE_S, ask)
+        with self._lock:
+            # From now on a drain leaves what was granted to this thread: by a withdrawal it would
+            # get, and give back, what runs here already.
+            self._waiting = None
+            self._taking = True
+            self._answer.notify_all()
         if response is None:
             return 0.0
         if response.status >= 400:
-            return self._ask_refused(response)
+            return self._ask_refused(response, ask)
         self._answered = True
         if ask is None:
             return None
@@ -280,16 +316,17 @@ class Exchange:
         refused = answer.get("refused")
         if refused:
             return 1.0
+        ask.in_doubt = False
         granted = [LeaseRecord.read(raw) for raw in answer["leases"]]
         refused_now: list[LeaseRecord] = []
         with self._lock:
             moment = now()
             if self._draining:
                 granted, refused_now = [], granted
-            elif moment - first_sent > _FRESH * self.ttl:
+            elif moment - ask.first_sent > _FRESH * self.ttl:
                 free = self._concurrency - len(self._slots)
                 granted, refused_now = granted[:free], granted[free:]
-            self._ahead.add(granted, first_sent, moment)
+            self._ahead.add(granted, ask.first_sent, moment)
             self.found_nothing = not granted and not refused_now and not settles
         self._refuse(refused_now)
         self._begin_waiting()
@@ -316,8 +353,10 @@ class Exchange:
                 log.exception("a job could not be begun and is given back")
                 self.finish(str(lease.lease), _job_of(lease), RELEASED)
 
-    def _ask_refused(self, response: Response) -> float:
+    def _ask_refused(self, response: Response, ask: Optional[Ask]) -> float:
         error = from_problem(response.status, response.data, response.retry_after)
+        if ask is not None and may_have_granted(response):
+            ask.in_doubt = True
         passing = response.status in (408, 429) or response.status >= 500
         if not passing and not self._answered:
             # A wrong token or a wrong name of a queue does not mend itself.
@@ -363,17 +402,19 @@ class Exchange:
                 self.keeper.let_go(each.lease)
             self._wake()
 
-    def _once(self, made: Request, timeout: float) -> Optional[Response]:
-        """Send a call once; None if no server answered it."""
+    def _once(self, made: Request, timeout: float, ask: Optional[Ask] = None) -> Optional[Response]:
+        """Send a call once, with an ask in it; None if no server answered it."""
         try:
             response = self.transport.once(made, timeout)
         except ConnectionLost as fault:
             log.debug("no answer: %s", fault)
+            if ask is not None and fault.sent:
+                ask.in_doubt = True
             return None
         return response if isinstance(response.data, dict) else None
 
     def _send(
-        self, settles: list[Settle], ask: Optional[dict[str, Any]], timeout: float
+        self, settles: list[Settle], ask: Optional[Ask], timeout: float
     ) -> Optional[Response]:
         """Send settles, with an ask if there is one, and take in what became of them.
 
@@ -383,15 +424,17 @@ class Exchange:
         try:
             body = b'{"settle":[%b]' % b",".join(each.written.item(each.lease) for each in settles)
             if ask is not None:
-                body += b',"lease":' + encode(ask)
+                body += b',"lease":' + encode(ask.body)
             made = request("POST", "leases", "settle", written=body + b"}")
-            response = self._once(made, timeout)
+            response = self._once(made, timeout, ask)
             if response is not None and response.status < 400:
                 told = [(bool(each["ok"]), each.get("code")) for each in response.data["settled"]]
         except Exception:
             # A settle is never lost by a mistake of this code.
             log.exception("settles could not be sent; they are sent again")
             response = None
+            if ask is not None:
+                ask.in_doubt = True
         if response is None:
             self._put_back(settles)
             return None
