@@ -155,20 +155,19 @@ def wait_for_file(ctx: Optional[Context] = None) -> None:
 
 
 @app.job("work")
-def block(ctx: Context) -> str:
-    """Block the thread outside of Python's sight until the test says so."""
+def block(seconds: float, ctx: Context) -> str:
+    """Block the thread outside of Python's sight."""
     note("begin", ctx.job.id, os.getpid(), ctx.fence)
-    end = time.monotonic() + 5.0
-    time.sleep(5.0)
+    time.sleep(seconds)
     note("end", ctx.job.id, os.getpid(), ctx.fence)
-    return f"blocked {time.monotonic() - end >= 0}"
+    return "blocked"
 
 
 @app.job("work")
-async def block_loop(ctx: Context) -> str:
+async def block_loop(seconds: float, ctx: Context) -> str:
     """Block the event loop."""
     note("begin", ctx.job.id, os.getpid(), ctx.fence)
-    time.sleep(5.0)
+    time.sleep(seconds)
     note("end", ctx.job.id, os.getpid(), ctx.fence)
     return "blocked"
 

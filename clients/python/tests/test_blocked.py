@@ -10,17 +10,18 @@ import pytest
 
 from conftest import Workers, until
 from tenure import Tenure
+from tenure.worker.watchdog import Watchdog
 from test_worker_ends import is_gone
 
 
 def test_all_jobs_of_a_blocked_event_loop_keep_their_leases(
     m: Tenure, memory_workers: Workers
 ) -> None:
-    memory_workers.start("--kind", "asyncio", "--ttl", "1s", "--concurrency", "2")
+    memory_workers.start("--kind", "asyncio", "--ttl", "2s", "--concurrency", "2")
     waits = m.push("work", kind="run_on_async")
     until(lambda: memory_workers.notes("begin"))
-    # It blocks the loop on which the other one waits, for five times the ttl.
-    blocks = m.push("work", kind="block_loop")
+    # It blocks the loop on which the other one waits, for more than twice the ttl.
+    blocks = m.push("work", {"seconds": 5}, kind="block_loop")
     assert blocks.wait(20).finished
     memory_workers.go()
     assert waits.wait(20).get() == "ended"
@@ -32,7 +33,7 @@ def test_all_jobs_of_a_blocked_event_loop_keep_their_leases(
 def test_a_process_whose_interpreter_is_blocked_keeps_its_lease(
     m: Tenure, memory_workers: Workers
 ) -> None:
-    memory_workers.start("--kind", "processes", "--ttl", "1s", "--concurrency", "1")
+    memory_workers.start("--kind", "processes", "--ttl", "2s", "--concurrency", "1")
     job = m.push("work", {"seconds": 5}, kind="hold_gil")
     assert job.wait(20).finished
     shown = m.jobs.get(job.id)
@@ -102,3 +103,15 @@ def test_a_stopped_worker_and_its_process_do_nothing_after_their_loss(
     assert [each["outcome"] for each in m.jobs.get(job.id).errors] == ["lost"]
     (end,) = memory_workers.notes("end")
     assert end[3] != begun[3]
+
+
+def test_a_heartbeat_that_is_told_late_takes_no_time_away() -> None:
+    watchdog = Watchdog()
+    watchdog.allow(1, 5.0)
+    # Answered before the other one, and told after it.
+    watchdog.allow(1, 3.0)
+    assert watchdog._until == {1: 5.0}
+    # The next run of the process has a lease of its own.
+    watchdog.forget(1)
+    watchdog.allow(1, 4.0)
+    assert watchdog._until == {1: 4.0}

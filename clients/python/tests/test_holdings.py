@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from tenure import _keeper
+from tenure._addresses import Address
 from tenure._holdings import CANCELLED, LOST, TIMED_OUT, Held, Holdings
 from tenure._http import Transport
 from tenure._lost import ConnectionLost
+from tenure._servers import Servers
+from tenure._settings import Settings
+from tenure._wire import Request, Response, now
 
 NOW = 1000.0
+
+
+class Played(Transport):
+    """Extends every lease, unless the test says otherwise for a server and a timeout."""
+
+    def __init__(self, play: Callable[[str, float], None], url: str = "http://one.test") -> None:
+        self.servers = Servers(Settings.find(url, None, None))
+        self._play = play
+
+    def once(self, request: Request, timeout: float) -> Response:
+        address = self.servers.current()
+        try:
+            self._play(address.url, timeout)
+        except ConnectionLost:
+            self.servers.lost(address)
+            raise
+        return Response(200, good(*json.loads(request.body or b"")["leases"]))
 
 
 def held(holdings: Holdings, name: str = "a", ttl: float = 10.0, **more: Any) -> Held:
@@ -69,9 +93,31 @@ def test_a_lease_being_settled_is_extended_late_and_in_time() -> None:
 def test_a_failed_extend_is_tried_again_soon_and_moves_no_end() -> None:
     holdings = Holdings()
     one = held(holdings)
-    holdings.failed([one], NOW + 2)
+    holdings.failed([one], NOW + 2, NOW + 2)
     assert holdings.next_extend() == pytest.approx(NOW + 2.5)
     assert holdings.next_stop() == pytest.approx(NOW + 8)
+
+
+def test_an_extend_that_is_answered_slowly_is_sent_again_and_counts() -> None:
+    holdings = Holdings()
+    one = held(holdings)
+    here, there = Address.read("http://one.test"), Address.read("http://two.test")
+    assert holdings.asks(holdings.due(NOW + 2), NOW + 2, here) == []
+    assert holdings.due(NOW + 4.9) == []
+    assert holdings.next_extend() == pytest.approx(NOW + 5)
+    # Who has not answered by now is named, so that another server can be asked.
+    assert holdings.asks(holdings.due(NOW + 5), NOW + 5, there) == [here]
+    holdings.answered([one], NOW + 2, NOW + 6, good("a"))
+    assert holdings.next_stop() == pytest.approx(NOW + 10)
+    # The second is under way still.
+    assert holdings.next_extend() == pytest.approx(NOW + 8)
+    holdings.failed([one], NOW + 2, NOW + 6.5)
+    assert holdings.next_extend() == pytest.approx(NOW + 8)
+    holdings.answered([one], NOW + 5, NOW + 7, good("a"))
+    assert holdings.next_extend() == pytest.approx(NOW + 7)
+    assert holdings.next_stop() == pytest.approx(NOW + 13)
+    holdings.failed([one], NOW + 2, NOW + 7.1)
+    assert holdings.next_extend() == pytest.approx(NOW + 7)
 
 
 def test_an_answer_that_comes_after_the_end_brings_nothing_back() -> None:
@@ -146,15 +192,12 @@ def test_what_was_let_go_is_not_extended() -> None:
 def test_a_machine_stops_its_holders_soon_after_a_suspend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Away(Transport):
-        def __init__(self) -> None: ...
-
-        def once(self, request: Any, timeout: float) -> Any:
-            raise ConnectionLost("away", sent=False)
+    def away(_: str, __: float) -> None:
+        raise ConnectionLost("away", sent=False)
 
     clock = [NOW]
     monkeypatch.setattr(_keeper, "now", lambda: clock[0])
-    keeper = _keeper.Keeper(Away())
+    keeper = _keeper.Keeper(Played(away))
     stopped = threading.Event()
     try:
         keeper.hold("a", ttl=3600, sent=NOW, on_stop=lambda _: stopped.set())
@@ -164,3 +207,60 @@ def test_a_machine_stops_its_holders_soon_after_a_suspend(
         assert stopped.wait(5)
     finally:
         keeper.close()
+
+
+@pytest.fixture
+def holds() -> Iterator[Callable[[Transport, float], threading.Event]]:
+    """Hold a lease with a ttl by a transport; the event is set when it is lost."""
+    made: list[_keeper.Keeper] = []
+
+    def hold(transport: Transport, ttl: float) -> threading.Event:
+        lost = threading.Event()
+        made.append(_keeper.Keeper(transport))
+        assert made[-1].hold("a", ttl=ttl, sent=now(), on_stop=lambda _: lost.set())
+        return lost
+
+    yield hold
+    for keeper in made:
+        keeper.close()
+
+
+def test_a_lease_is_kept_by_answers_that_come_slowly(
+    holds: Callable[[Transport, float], threading.Event],
+) -> None:
+    ttl = 2.0
+    calls = 0
+
+    def play(_: str, timeout: float) -> None:
+        nonlocal calls
+        calls += 1
+        # Later than the next heartbeat, and in time for the lease.
+        takes = 0.4 * ttl if calls <= 2 else 0.0
+        time.sleep(min(takes, timeout))
+        if timeout < takes:
+            raise ConnectionLost("no answer in time", sent=True)
+
+    assert not holds(Played(play), ttl).wait(1.2 * ttl)
+
+
+def test_a_server_that_answers_no_heartbeat_is_left_for_the_next_one(
+    holds: Callable[[Transport, float], threading.Event],
+) -> None:
+    ttl = 2.0
+
+    over = threading.Event()
+    asked: list[str] = []
+
+    def play(url: str, _: float) -> None:
+        asked.append(url)
+        if "one.test" in url:
+            over.wait(20)
+            raise ConnectionLost("no answer in time", sent=True)
+
+    lost = holds(Played(play, "http://one.test,http://two.test"), ttl)
+    try:
+        assert not lost.wait(1.2 * ttl)
+        assert "one.test" in asked[0]
+        assert "two.test" in asked[1]
+    finally:
+        over.set()

@@ -3,6 +3,9 @@
 A lease is extended each ttl/5. Its work must have stopped 0.8 ttl after the last answered extend
 was *sent* (before the first: after the lease call was sent), and at its deadline: then nobody else
 can be granted the same while the work still goes on.
+
+An extend that is not answered soon is sent again, and still waited for: on a busy machine or a bad
+line each answer may take so long, and each of them counts.
 """
 
 from __future__ import annotations
@@ -12,12 +15,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Callable, Optional
 
+from ._addresses import Address
 from .durations import read_moment
 
 #: Between two extends that are sent for the sake of reports; they are sent for all at once.
 PROGRESS_EVERY_S = 0.9
 EXTEND_AT = 0.2
 STOP_AT = 0.8
+#: An extend that is not answered within this part of the ttl is sent again.
+TRY_FOR = 0.3
+LONGEST_TRY_S = 10.0
 
 LOST = "lost"
 CANCELLED = "cancelled"
@@ -41,6 +48,9 @@ class Held:
     deadline: Optional[float] = None
     #: By the server's clock.
     deadline_at: Optional[datetime] = None
+    #: When the last extend was sent, and where to, while it is not answered.
+    asked_at: Optional[float] = None
+    asked_of: Optional[Address] = None
     #: JSON that no extend has taken along yet.
     progress: Optional[bytes] = field(default=None, repr=False)
     #: Its holder was told to stop because it is lost: its right is over.
@@ -59,6 +69,13 @@ class Held:
     def stop_at(self) -> float:
         """When its work must have stopped, if no further extend is answered."""
         return self.good_since + STOP_AT * self.ttl
+
+    @property
+    def asks_from(self) -> float:
+        """When the next extend may be sent: not while the answer to the last one is due."""
+        if self.asked_at is None:
+            return float("-inf")
+        return self.asked_at + min(TRY_FOR * self.ttl, LONGEST_TRY_S)
 
     @property
     def reports(self) -> bool:
@@ -106,7 +123,7 @@ class Holdings:
 
     def due(self, now: float) -> list[Held]:
         """Return what is to be extended in one call now: all, if one is due."""
-        live = [held for held in self._held.values() if not held.stopped]
+        live = [held for held in self._held.values() if not held.stopped and held.asks_from <= now]
         # Leases that are due soon go along: one call for all, whenever they were granted.
         due: list[Held] = []
         if any(held.next_extend <= now for held in live):
@@ -117,10 +134,34 @@ class Holdings:
             self._reports_from = now + PROGRESS_EVERY_S
         return due
 
+    @staticmethod
+    def asks(due: Iterable[Held], now: float, of: Optional[Address]) -> list[Address]:
+        """Note that an extend is sent; return who has not answered the one before."""
+        silent: list[Address] = []
+        for held in due:
+            if held.asked_of is not None and held.asked_of not in silent:
+                silent.append(held.asked_of)
+            held.asked_at, held.asked_of = now, of
+        return silent
+
+    @staticmethod
+    def still_due(due: Iterable[Held], now: float) -> list[Held]:
+        """Return those that are to be extended also if their outcomes have come up meanwhile."""
+        still: list[Held] = []
+        for held in due:
+            if held.settling and held.next_extend > now:
+                held.asked_at = held.asked_of = None
+            else:
+                still.append(held)
+        return still
+
     def next_extend(self) -> Optional[float]:
         """Return when the next extend is due."""
         moments = [
-            min(held.next_extend, self._reports_from) if held.reports else held.next_extend
+            max(
+                min(held.next_extend, self._reports_from) if held.reports else held.next_extend,
+                held.asks_from,
+            )
             for held in self._held.values()
             if not held.stopped
         ]
@@ -148,6 +189,7 @@ class Holdings:
         for held in asked:
             if self._held.get(held.lease) is not held or held.stopped:
                 continue
+            self._heard(held, sent)
             if held.lease in lost:
                 # A lease whose settle was carried out is not held any more either.
                 if not held.settling:
@@ -158,17 +200,27 @@ class Holdings:
             if held.lease not in extended:
                 continue
             held.good_since = max(held.good_since, sent)
-            held.next_extend = sent + EXTEND_AT * held.ttl
+            held.next_extend = held.good_since + EXTEND_AT * held.ttl
             self._tighten(held, sent, extended[held.lease].get("expires_at"))
             if held.lease in cancel and not held.cancel_told and not held.settling:
                 held.cancel_told = True
                 stops.append((held, CANCELLED))
         return stops
 
-    def failed(self, asked: Iterable[Held], now: float) -> None:
+    def failed(self, asked: Iterable[Held], sent: float, now: float) -> None:
         """Note that an extend was not answered: it is tried again soon."""
         for held in asked:
-            held.next_extend = now + EXTEND_AT * held.ttl / 4
+            # Unless a later one has been answered, or may be still.
+            if self._heard(held, sent) and held.good_since <= sent:
+                held.next_extend = now + EXTEND_AT * held.ttl / 4
+
+    @staticmethod
+    def _heard(held: Held, sent: float) -> bool:
+        """Note the end of an extend; return whether no later one is under way."""
+        if held.asked_at is not None and held.asked_at > sent:
+            return False
+        held.asked_at = held.asked_of = None
+        return True
 
     def overdue(self, now: float) -> list[tuple[Held, str]]:
         """Return who must stop by the clock."""

@@ -1,8 +1,8 @@
-"""Heartbeats on a thread of their own, and the clock on another.
+"""Heartbeats on threads of their own, and the clock on another.
 
-One thread sends extends; a call of it may hang. The other only looks at the clock and stops
-holders in time, so that a server that hangs cannot delay the end of a right. Neither ends by an
-exception, and neither runs anything that a handler could block.
+Two threads send extends: while a call of one hangs, the other sends what is due. The third only
+looks at the clock and stops holders in time, so that a server that hangs cannot delay the end of a
+right. None ends by an exception, and none runs anything that a handler could block.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import weakref
 from datetime import datetime
 from typing import Callable, Optional
 
-from ._holdings import EXTEND_AT, STOP_AT, Held, Holdings, OnStop
+from ._holdings import EXTEND_AT, LONGEST_TRY_S, STOP_AT, TRY_FOR, Held, Holdings, OnStop
 from ._http import Transport
 from ._lost import ConnectionLost
 from ._text import logger
@@ -24,9 +24,8 @@ from .payloads import encode
 
 log: logging.Logger = logger("tenure")
 
-#: An extend that is not answered within this part of the ttl is sent again.
-_TRY_FOR = 0.3
-_LONGEST_TRY_S = 10.0
+#: An extend is waited for twice as long as until it is sent again, since there are two threads.
+_TRIES = 2
 #: The most leases in one call.
 _BATCH = 1000
 _NEVER = float("inf")
@@ -38,7 +37,7 @@ _WRONG = (400, 413, 422)
 
 
 class _Threads:
-    """The two threads of a keeper, from their start to its close."""
+    """The threads of a keeper, from their start to its close."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -55,7 +54,7 @@ class Keeper:
     def _begin(self) -> None:
         self._lock = threading.Condition()
         self._holdings = Holdings()
-        #: Until when each of the two threads sleeps; a lease that is due before that wakes them.
+        #: Until when the threads for each of the two sleep; a lease that is due before wakes them.
         self._beats_at = 0.0
         self._clock_at = 0.0
         self._threads: Optional[_Threads] = None
@@ -163,7 +162,7 @@ class Keeper:
         if self._threads is not None:
             return
         threads = self._threads = _Threads()
-        for name, work in (("beats", self._beat), ("clock", self._watch)):
+        for name, work in (("beats", self._beat), ("again", self._beat), ("clock", self._watch)):
             threading.Thread(
                 target=self._forever, args=(work, threads), name=f"tenure-{name}", daemon=True
             ).start()
@@ -190,15 +189,20 @@ class Keeper:
                 self._beats_at = _NEVER if at is None else at
                 self._lock.wait(None if at is None else min(max(0.001, at - moment), LOOK_S))
                 return
+            servers = self._transport.servers
+            silent = self._holdings.asks(due, moment, servers.at)
+        for address in silent:
+            # Where there are several servers, the next one is asked.
+            servers.lost(address)
         alive: list[Held] = []
         left: list[Held] = []
         for held in due:
             (alive if held.alive() else left).append(held)
         with self._lock:
             # Looked at again soon: its outcome may be written by then.
-            self._holdings.failed(left, now())
-            # Their outcomes have come up since they were due.
-            alive = [each for each in alive if not each.settling or each.next_extend <= now()]
+            self._holdings.failed(left, moment, now())
+            # The outcomes of the others have come up since they were due.
+            alive = self._holdings.still_due(alive, now())
         for start in range(0, len(alive), _BATCH):
             self._extend(alive[start : start + _BATCH], now())
 
@@ -214,9 +218,10 @@ class Keeper:
         shortest = min(held.ttl for held in asked)
         made = request("POST", "leases", "extend", written=b'{"leases":[%b]}' % b",".join(items))
         try:
-            response = self._transport.once(made, min(_TRY_FOR * shortest, _LONGEST_TRY_S))
+            patience = _TRIES * min(TRY_FOR * shortest, LONGEST_TRY_S)
+            response = self._transport.once(made, patience)
         except ConnectionLost:
-            return self._not_extended(asked, alone)
+            return self._not_extended(asked, sent, alone)
         if response.status >= 400:
             code = (response.data or {}).get("code")
             if response.status in _WRONG and any(progress for _, progress in reports):
@@ -226,7 +231,7 @@ class Keeper:
                     for held, progress in reports:
                         if held.progress is progress:
                             held.progress = None
-            return self._not_extended(asked, alone)
+            return self._not_extended(asked, sent, alone)
         with self._lock:
             if alone:
                 held = asked[0]
@@ -244,13 +249,13 @@ class Keeper:
             on_good(stop_at)
         return True
 
-    def _not_extended(self, asked: list[Held], alone: bool) -> bool:
+    def _not_extended(self, asked: list[Held], sent: float, alone: bool) -> bool:
         # Not logged: a log that blocks would block the heartbeats of all other leases.
         with self._lock:
             if alone:
                 self._lock.wait(EXTEND_AT * asked[0].ttl / 4)
             else:
-                self._holdings.failed(asked, now())
+                self._holdings.failed(asked, sent, now())
         return False
 
     def _watch(self) -> None:

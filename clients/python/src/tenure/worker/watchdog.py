@@ -46,9 +46,13 @@ class Watchdog:
                 self._write(process, until)
 
     def allow(self, process: int, until: float) -> None:
-        """Let a process go on until a moment of the clock that goes on while the machine sleeps."""
+        """Let a process go on until a moment of the clock that goes on while the machine sleeps.
+
+        Two heartbeats may be told in the wrong order: the later moment counts, until it is left
+        alone.
+        """
         with self._lock:
-            self._until[process] = until
+            until = self._until[process] = max(until, self._until.get(process, until))
             self._write(process, until)
 
     def forget(self, process: int) -> None:
