@@ -128,6 +128,32 @@ test("a stop in the first line of a handler does not give back its job", async (
   assert.equal(await job.result(), "done");
 });
 
+for (const path of ["/v1/leases", "/v1/leases/settle"]) {
+  test(`a stop gives back what a lost answer of ${path} granted`, async () => {
+    let worker: Worker | undefined;
+    let lost = 0;
+    const t = server.client({
+      fetch: async (url, init) => {
+        const answer = await fetch(url, init);
+        if (lost > 0 || !String(url).endsWith(path)) return answer;
+        const { leases = [] } = (await answer.clone().json()) as { leases?: unknown[] };
+        if (leases.length === 0) return answer;
+        lost++;
+        // Then nothing runs, and no call is under way.
+        setImmediate(() => void worker?.stop());
+        throw new TypeError("cut off");
+      },
+    });
+    const task = t.task("t", {}, () => "done");
+    const jobs = [await task.push(null), await task.push(null)];
+    worker = t.work([task], { signals: false, concurrency: 1 });
+    await within(worker.done);
+    assert.equal(lost, 1);
+    const states = await Promise.all(jobs.map(async (job) => (await job.get()).state));
+    assert.deepEqual(states, [path === "/v1/leases" ? "ready" : "succeeded", "ready"]);
+  });
+}
+
 test("an answer that is not one of a Tenure server is no answer to an outcome", async () => {
   let odd = 0;
   const t = server.client({

@@ -11,12 +11,12 @@ import { fromProblem, TenureError } from "../errors.js";
 import { describe } from "../failures.js";
 import type { Lease as LeaseRecord, Settled } from "../generated.js";
 import type { Heartbeats } from "../heartbeats/heartbeats.js";
-import { newId } from "../ids.js";
 import { type Instrumentation, instrumentSettle } from "../instrumentation.js";
 import { sliceOf, workerFields } from "../leasing.js";
 import type { Logger } from "../log.js";
 import { type Answer, PATIENCE_MS, type Transport } from "../transport.js";
 import { Ahead } from "./ahead.js";
+import { Ask } from "./ask.js";
 import { Bell } from "./bell.js";
 import { Reach } from "./reach.js";
 import { Run } from "./run.js";
@@ -32,6 +32,8 @@ const GATHER_MS = 1;
 const FRESH = 0.1;
 const LONGEST_PAUSE_MS = 5000;
 const NEVER = Number.POSITIVE_INFINITY;
+/** For how long a worker that ends asks what its last call was granted: a server that is away must not keep it. */
+const WITHDRAW_FOR_MS = 5000;
 /** A waiting call that is not answered this long after its withdrawal is withdrawn again. */
 const WITHDRAW_AGAIN_MS = 100;
 
@@ -69,9 +71,12 @@ export class Exchange {
   #settles: Settles;
   /** How many runs have a slot. */
   #running = 0;
-  /** Leases whose grant is being taken in. */
-  #taking = 0;
-  #waiting: object | undefined;
+  /**
+   * Whether jobs may come in still, by an answer or by a call whose answer is lost: the worker must not end before they
+   * run or are given back. A call that only waits does not count.
+   */
+  #taking = false;
+  #waiting: Ask | undefined;
   #askerIsAway = false;
   #draining = false;
   #closed = false;
@@ -92,6 +97,7 @@ export class Exchange {
       this.fault ??=
         error instanceof TenureError ? error : new TenureError("internal", `the worker failed: ${describe(error)}`);
       this.#askerIsAway = true;
+      this.#taking = false;
       this.#settler.ring();
     };
     // What no loop will send any more must not keep its lease.
@@ -116,6 +122,9 @@ export class Exchange {
     this.#wake();
   }
 
+  // A grant may be answered to two calls, and given back twice: the second settle is answered as the first.
+  #giveBackLease = (lease: LeaseRecord): void => this.giveBack(new Run(lease, this.#options.transport));
+
   #settle(run: Run, written: Written): void {
     this.#settles.add(run.id, run.ctx, written, now(), () => run.held?.release());
   }
@@ -134,12 +143,12 @@ export class Exchange {
 
   /** Whether nothing runs and nothing is to be settled. */
   get idle(): boolean {
-    return this.#running === 0 && this.#taking === 0 && this.#ahead.size === 0 && this.#settles.allAnswered;
+    return this.#running === 0 && !this.#taking && this.#ahead.size === 0 && this.#settles.allAnswered;
   }
 
   /** Whether nothing is to be settled, nor about to be. */
   get settled(): boolean {
-    return this.#taking === 0 && this.#settles.allAnswered;
+    return !this.#taking && this.#settles.allAnswered;
   }
 
   /**
@@ -151,18 +160,11 @@ export class Exchange {
     this.#draining = true;
     for (const run of this.#ahead.takeAll()) this.giveBack(run);
     this.#wake();
-    const until = now() + LONGEST_PAUSE_MS;
+    const until = now() + WITHDRAW_FOR_MS;
     // The same request id takes the waiting call's place, unless it comes to the server before that call:
     // so it is sent again until that call is answered.
     while (this.#waiting && now() < until) {
-      const body = JSON.stringify({ ...this.#waiting, wait: "0s" });
-      const answer = await this.reach.once({ method: "POST", path: "leases", body }, PATIENCE_MS);
-      if (answer && answer.status < 400) {
-        // A grant is answered to both calls, and given back twice: the second settle is answered as the first.
-        for (const lease of (answer.data as { leases: LeaseRecord[] }).leases) {
-          this.giveBack(new Run(lease, this.#options.transport));
-        }
-      }
+      await this.#waiting.withdraw(this.reach, until, this.#giveBackLease);
       if (this.#waiting) await this.#answer.wait(WITHDRAW_AGAIN_MS);
     }
   }
@@ -177,8 +179,7 @@ export class Exchange {
 
   async #askAll(): Promise<void> {
     let backoff = new Backoff();
-    let id = newId("request");
-    let firstSent = 0;
+    let ask = new Ask();
     const { heartbeats } = this.#options;
     for (;;) {
       while (!this.#draining && this.#gathers()) await this.#asker.wait(this.#gatherFor());
@@ -196,34 +197,21 @@ export class Exchange {
       const free = Math.min(concurrency - this.#running + room, 1000);
       // With settles, an answer now: they must not wait for the next job.
       const wait = settles.length > 0 ? 0 : this.#slice;
-      const ask = {
-        queues: this.#queues,
-        max: free,
-        wait: durationText(wait),
-        ttl: durationText(ttl),
-        worker: workerFields(worker),
-        request_id: id,
-      };
+      // As many as may wait here do so already: then the settles go alone.
+      const fields = { queues: this.#queues, max: free, ttl: durationText(ttl), worker: workerFields(worker) };
+      const body = free > 0 ? ask.write(wait, fields) : undefined;
       // Each queue is the first in its turn.
       this.#queues = [...this.#queues.slice(1), this.#queues[0] as string];
       this.#waiting = settles.length > 0 ? undefined : ask;
+      this.#taking = settles.length > 0 || ask.inDoubt;
       this.#askerIsAway = settles.length === 0;
-      firstSent ||= now();
-      // As many as may wait here do so already: then the settles go alone.
-      const fault = await this.#askOnce(settles, free > 0 ? ask : undefined, wait, firstSent);
-      this.#waiting = undefined;
+      const fault = await this.#askOnce(settles, ask, body, wait);
       this.#askerIsAway = false;
+      if (fault === undefined) backoff = new Backoff();
+      if ((body && fault === undefined) || now() - ask.firstSent > SAME_ID_MS) ask = new Ask();
+      this.#taking = ask.inDoubt;
       this.#answer.ring();
-      if (fault === undefined) {
-        backoff = new Backoff();
-        id = newId("request");
-        firstSent = 0;
-        continue;
-      }
-      if (now() - firstSent > SAME_ID_MS) {
-        id = newId("request");
-        firstSent = 0;
-      }
+      if (fault === undefined) continue;
       this.#askerIsAway = true;
       this.#settler.ring();
       const end = now() + Math.min(Math.max(backoff.pause(), fault), LONGEST_PAUSE_MS);
@@ -231,6 +219,11 @@ export class Exchange {
     }
     this.#askerIsAway = true;
     this.#settler.ring();
+    if (!(await ask.takeBack(this.reach, now() + WITHDRAW_FOR_MS, this.#giveBackLease))) {
+      const why = "the last call for jobs was not answered; what it was granted runs elsewhere after its ttl";
+      this.#options.logger.warn(why);
+    }
+    this.#taking = false;
   }
 
   /** Whether the asker has nothing to call for, or not yet. */
@@ -257,28 +250,22 @@ export class Exchange {
   }
 
   /** Asks, and begins what was granted; otherwise returns how long to wait at least. */
-  async #askOnce(
-    settles: Settle[],
-    ask: object | undefined,
-    wait: number,
-    firstSent: number,
-  ): Promise<number | undefined> {
+  async #askOnce(settles: Settle[], ask: Ask, body: string | undefined, wait: number): Promise<number | undefined> {
     const answer =
       settles.length > 0
-        ? await this.#send(settles, ask)
-        : await this.reach.once(
-            { method: "POST", path: "leases", body: JSON.stringify(ask), wait },
-            wait + PATIENCE_MS,
-          );
+        ? await this.#send(settles, ask, body)
+        : await this.reach.once({ method: "POST", path: "leases", body, wait }, wait + PATIENCE_MS, ask);
     // A handler may stop the worker in its first line. Then the drain must not get, and give back, what runs.
     this.#waiting = undefined;
+    this.#taking = true;
     if (!answer) return 0;
     if (answer.status >= 400) return this.#askRefused(answer);
     this.#answered = true;
-    if (!ask) return undefined;
+    if (!body) return undefined;
     const { leases = [], refused } = (answer.data ?? {}) as Partial<Settled>;
     if (refused) return 1000;
-    await this.#take(leases as LeaseRecord[], firstSent);
+    ask.inDoubt = false;
+    await this.#take(leases as LeaseRecord[], ask.firstSent);
     this.foundNothing = leases.length === 0 && settles.length === 0;
     return undefined;
   }
@@ -288,7 +275,6 @@ export class Exchange {
     if (leases.length === 0) return;
     const { transport, ttl, heartbeats } = this.#options;
     const runs = leases.map((lease) => new Run(lease, transport));
-    this.#taking += runs.length;
     const held = await heartbeats.hold(
       runs.map((run) => ({
         lease: run.id,
@@ -300,7 +286,6 @@ export class Exchange {
         onStop: (reason) => run.stop(reason),
       })),
     );
-    this.#taking -= runs.length;
     const mayWait = now() - firstSent <= FRESH * ttl;
     const begun: Run[] = [];
     for (const [n, run] of runs.entries()) {
@@ -357,7 +342,7 @@ export class Exchange {
       await new Promise(setImmediate);
       const settles = this.#settles.take(now());
       if (settles.length === 0) continue;
-      const answer = await this.#send(settles, undefined);
+      const answer = await this.#send(settles);
       if (answer && answer.status < 400) {
         backoff = new Backoff();
         continue;
@@ -368,15 +353,15 @@ export class Exchange {
   }
 
   /** Sends settles, with an ask if there is one. Undefined if they are to be sent again. */
-  async #send(settles: Settle[], ask: object | undefined): Promise<Answer | undefined> {
+  async #send(settles: Settle[], ask?: Ask, lease?: string): Promise<Answer | undefined> {
     const items = settles.map((each) => itemOf(each.lease, each.written)).join(",");
-    const body = `{"settle":[${items}]${ask ? `,"lease":${JSON.stringify(ask)}` : ""}}`;
+    const body = `{"settle":[${items}]${lease ? `,"lease":${lease}` : ""}}`;
     let answer: Answer | undefined;
     try {
       answer = await instrumentSettle(
         this.#options.instrumentation,
         () => settles.map((each) => each.ctx),
-        () => this.reach.once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS),
+        () => this.reach.once({ method: "POST", path: "leases/settle", body }, PATIENCE_MS, lease ? ask : undefined),
         this.#options.logger,
       );
     } catch (error) {

@@ -1,5 +1,5 @@
 import { now } from "../clock.js";
-import { fromProblem } from "../errors.js";
+import { fromProblem, UnexpectedAnswer } from "../errors.js";
 import type { Logger } from "../log.js";
 import { ConnectionLost } from "../sender.js";
 import type { Answer, Call, Transport } from "../transport.js";
@@ -24,20 +24,23 @@ export class Reach {
     this.#logger = logger;
   }
 
-  /** Sends a call once; undefined if it is not answered. */
-  async once(call: Call, timeout: number): Promise<Answer | undefined> {
+  /** Sends a call once; undefined if it is not answered. `doubt` is told if it may have been carried out all the same. */
+  async once(call: Call, timeout: number, doubt?: { inDoubt: boolean }): Promise<Answer | undefined> {
     const expected = { at: now() + (call.wait ?? 0) };
     this.#expected.add(expected);
     try {
       const answer = await this.#transport.once(call, timeout);
       if (answer.status >= 500) {
-        this.#away(`${this.#transport.servers.shown} cannot serve`, fromProblem(answer.status, answer.data).detail);
+        const error = fromProblem(answer.status, answer.data);
+        if (doubt && (error.code === "outcome_unknown" || error instanceof UnexpectedAnswer)) doubt.inDoubt = true;
+        this.#away(`${this.#transport.servers.shown} cannot serve`, error.detail);
       } else {
         this.#back();
       }
       return answer;
     } catch (fault) {
       if (!(fault instanceof ConnectionLost)) throw fault;
+      if (doubt && fault.sent) doubt.inDoubt = true;
       this.#away(`cannot reach ${this.#transport.servers.shown}`, fault.message);
       return undefined;
     } finally {
