@@ -20,7 +20,7 @@ use crate::client::Client;
 use crate::ids;
 use crate::outcome::SettleOutcome;
 
-/// Both calls are read for this long at most. An engine that does not answer within it keeps its grants until the ttl
+/// The calls are read for this long at most. An engine that does not answer within it keeps its grants until the ttl
 /// is over.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
 /// The two calls may arrive in the wrong order; the second is repeated after this, then after twice as
@@ -101,6 +101,25 @@ async fn close(
             () = sleep(pause) => pause *= 2,
         }
     }
+}
+
+/// Gives back the grants of a lease call whose answer is lost: the same request id without a wait finds them.
+pub async fn take_back(client: &Client, mut lease: Lease) {
+    lease.wait = Span::ZERO;
+    let mut granted = Vec::new();
+    let asking = async {
+        let mut backoff = Backoff::default();
+        loop {
+            match client.lease(lease.clone()).await {
+                Ok(leased) => return granted = leased.leases,
+                Err(error @ CallError::Fault(_)) if passes(&error) => sleep(backoff.wait()).await,
+                // An engine that ends, say: it will not tell any more.
+                Err(_) => return,
+            }
+        }
+    };
+    let _ = timeout(CLOSE_MAX, asking).await;
+    give_back(client, granted).await;
 }
 
 /// Gives back leases that nobody works on, and waits for the answer.

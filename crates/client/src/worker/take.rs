@@ -116,8 +116,11 @@ impl Taking {
                 asked = answer => {
                     self.call = None;
                     if *worker.phase.borrow() != Phase::Working {
-                        // If the call failed, that changes nothing any more.
+                        if let Err(error) = &asked.answer {
+                            self.asking.failed(error, asked.sent, asked.wait);
+                        }
                         work.give_back(std::future::ready(asked));
+                        self.take_back(worker, work);
                         return Ok(());
                     }
                     self.heard(worker, work, asked)?;
@@ -127,6 +130,7 @@ impl Taking {
                         // It sees the phase too, and returns nothing unless it was answered at this very time.
                         work.give_back(call);
                     }
+                    self.take_back(worker, work);
                     return Ok(());
                 }
                 () = work.event(earlier(turn.next, gathers)) => {}
@@ -269,6 +273,17 @@ impl Taking {
             }
             asked
         })
+    }
+
+    /// At a stop: gives back what was granted to a call whose answer is lost, which is repeated no more. Its jobs would
+    /// wait for their ttl, and count as lost.
+    fn take_back<E: Execute>(&self, worker: &Worker, work: &mut Work<E>) {
+        let (id, Some(_)) = self.asking.call() else { return };
+        let mut lease = Lease::jobs(self.queues.clone(), 1);
+        lease.ttl = worker.ttl;
+        lease.worker = ids::this_process().clone();
+        lease.request_id = Some(id);
+        work.take_back(lease);
     }
 
     /// Passes granted jobs on; notes how to go on.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tenure_core::lease::{LeaseView, SettleItem};
+use tenure_core::requests::Lease;
 use tenure_core::time::Span;
 use tenure_engine_api::CallError;
 use tokio::sync::watch;
@@ -21,7 +22,7 @@ use super::job::Job;
 use super::run::{WorkerContext, fill_slot};
 use super::settler::Riding;
 use super::stages::Stages;
-use crate::call_off::{give_back, settle_back};
+use crate::call_off::{give_back, settle_back, take_back};
 use crate::outcome::SettleOutcome;
 
 /// Calls that deliver outcomes. They go on if the worker is dropped: no outcome of a handler may be lost.
@@ -176,6 +177,13 @@ impl<E: Execute> Work<E> {
         self.tasks.spawn(async move {
             give_back(&client, call.await.granted()).await;
         });
+    }
+
+    /// Gives back the grants of a call whose answer is lost, in a task of its own.
+    pub fn take_back(&mut self, lease: Lease) {
+        // Repeated by that task, which bounds how long a worker that ends waits for it.
+        let client = self.context.settler.client.once();
+        self.tasks.spawn(async move { take_back(&client, lease).await });
     }
 
     /// Returns when there may be work: at `until`, or before.

@@ -8,7 +8,7 @@ use tenure_core::requests::{Reply, Request};
 use tokio::time::sleep;
 
 use super::*;
-use tenure_testkit::fake::{Fake, Says, granted, is_lease, unavailable, well};
+use tenure_testkit::fake::{Fake, Says, granted, is_lease, unavailable, unknown, well};
 
 #[tokio::test(start_paused = true)]
 async fn a_drain_finishes_what_it_can_and_gives_the_rest_back() {
@@ -141,4 +141,36 @@ async fn what_is_granted_in_the_moment_of_a_stop_is_given_back() {
         fake.settles().iter().map(|items| ends(items)).collect::<Vec<_>>(),
         [[released("l1"), released("l2"),]]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_answer_granted_is_given_back_at_a_stop() {
+    // The first answer is lost; so is the first one to the call that asks again.
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before < 2 => unknown(),
+        Request::Lease(_) if before == 2 => granted([1]),
+        call => well(call),
+    });
+    let work = worker(&fake);
+    let stopper = work.stopper();
+    let run = tokio::spawn(work.run(|_| async {}));
+    fake.until(is_lease, 1).await;
+    stopper.drain();
+    assert_eq!(run.await.unwrap(), Ok(Worked { jobs: 0 }));
+    let leases = fake.leases();
+    assert!(leases.iter().all(|(_, lease)| lease.request_id == leases[0].1.request_id));
+    assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), "released")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_an_engine_that_no_call_has_reached() {
+    let fake = Fake::new(|_, _| unavailable());
+    let work = worker(&fake);
+    let stopper = work.stopper();
+    let run = tokio::spawn(work.run(|_| async {}));
+    fake.until(is_lease, 2).await;
+    let begun = Instant::now();
+    stopper.drain();
+    run.await.unwrap().unwrap();
+    assert_eq!(begun.elapsed(), s(0));
 }
