@@ -281,10 +281,17 @@ class Plan:
             "peers: lints",
             *lints, "--all-targets", *own, "--package", "peer-tenure", "--", "-D", "warnings",
         )  # fmt: skip
+        self.at_once([self.lab, self.python_killed])
+
+    def lab(self) -> None:
+        """Kill servers and send them everything, for long."""
         lab = str(TARGET / "debug" / "tenure-lab")
         self.step("kill -9 under load", lab, "crash", "--rounds", "20")
         self.step("random requests", lab, "fuzz", "--requests", "50000")
         self.step("mixed use", lab, "soak", "--duration", "10m")
+
+    def python_killed(self) -> None:
+        """Kill workers in Python, for long."""
         if "python" not in self.without:
             self.step("Python, killed", "clients/python/stress/run", "--seconds", "600")
 
