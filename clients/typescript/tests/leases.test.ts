@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeaseLost, NotGranted } from "tenure";
@@ -31,6 +32,38 @@ test("a lock is held for longer than its ttl, and given back at the end of its b
   assert.ok(next.fence > fence);
   await next.release();
   await next.release();
+});
+
+test("a lock is kept by heartbeats that are answered slowly", async () => {
+  const ttl = 5000;
+  // Carried out at once, and answered later than the next heartbeat is sent.
+  const slow: typeof fetch = async (url, init) => {
+    const answer = await fetch(url, init);
+    if (String(url).endsWith("/leases/extend")) await sleep(0.4 * ttl);
+    return answer;
+  };
+  await using lock = await server.client({ fetch: slow }).lock("slow", { ttl });
+  await sleep(2.6 * ttl);
+  assert.equal(lock.lost, false);
+});
+
+test("a server that answers no heartbeat is left for the next one before the lease is over", async () => {
+  const ttl = 3000;
+  const asked: string[] = [];
+  const silent: typeof fetch = async (url, init) => {
+    const { pathname, hostname } = new URL(String(url));
+    if (pathname.endsWith("/leases/extend")) {
+      asked.push(hostname);
+      if (hostname === "127.0.0.1") await once(init?.signal as AbortSignal, "abort");
+    }
+    return await fetch(url, init);
+  };
+  // One server by two addresses.
+  const url = `${server.url},${server.url.replace("127.0.0.1", "localhost")}`;
+  await using lock = await server.client({ url, fetch: silent }).lock("silent", { ttl });
+  await sleep(1.2 * ttl);
+  assert.equal(lock.lost, false);
+  assert.deepEqual(asked.slice(0, 2), ["127.0.0.1", "localhost"]);
 });
 
 test("callers of a lock get it one after the other, across slices of their wait", async () => {

@@ -226,6 +226,19 @@ test("leases are extended each fifth of the ttl, all in one call", () => {
   assert.equal(holdings.next(), 10_400);
 });
 
+test("of two answers that come in the wrong order, the later heartbeat counts", () => {
+  const words = Words.of(4);
+  const holdings = new Holdings(words);
+  holdings.add(hold(0, words.begin(0, 10_800)));
+  const due = holdings.due(10_200);
+  const answer = { extended: [{ lease: "l0", expires_at: new Date(0).toISOString() }], lost: [], cancel: [] };
+  holdings.answered(due, 10_500, 10_600, answer);
+  holdings.answered(due, 10_200, 10_650, answer);
+  holdings.failed(due, 10_200, 10_660);
+  assert.equal(words.read(0).stopAt, 11_300);
+  assert.equal(holdings.next(), 10_700);
+});
+
 test("a lease is lost 0.8 ttl after the last answered extend was sent, and told once", () => {
   const words = Words.of(4);
   const holdings = new Holdings(words);

@@ -317,14 +317,7 @@ export class Heartbeats {
     try {
       const sender = new FetchSender(this.#settings.fetch as typeof fetch);
       const { status, text, header } = await sender.send({ ...request, signal: undefined });
-      const owner = header("tenure-owner");
-      const retryAfter = header("retry-after");
-      const answer = {
-        status,
-        text,
-        ...(owner === undefined ? {} : { owner }),
-        ...(retryAfter === undefined ? {} : { retryAfter }),
-      };
+      const answer = { status, text, owner: header("tenure-owner"), retryAfter: header("retry-after") };
       this.#post({ relayed: id, answer });
     } catch (fault) {
       const sent = fault instanceof ConnectionLost ? fault.sent : true;

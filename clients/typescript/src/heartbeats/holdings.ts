@@ -32,8 +32,8 @@ export interface Held extends Omit<Hold, "goodSince" | "deadline"> {
   nextExtend: number;
   /** JSON that no extend has taken along yet. */
   progress: string | undefined;
-  /** Whether an extend of it is under way. */
-  asked: boolean;
+  /** When the extend was sent whose answer the next one waits for; otherwise 0. */
+  asked: number;
   settling: boolean;
   cancelTold: boolean;
   timeoutTold: boolean;
@@ -64,7 +64,7 @@ export class Holdings {
       ...hold,
       nextExtend: hold.goodSince + EXTEND_AT * hold.ttl,
       progress: undefined,
-      asked: false,
+      asked: 0,
       settling: false,
       cancelTold: false,
       timeoutTold: false,
@@ -114,9 +114,7 @@ export class Holdings {
     const idle = [...this.#held.values()].filter((held) => !held.asked);
     let due: Held[] = [];
     if (idle.some((held) => held.nextExtend <= now)) {
-      due = idle.filter(
-        (held) => held.nextExtend <= now + EXTEND_AT * held.ttl && (!held.settling || held.nextExtend <= now),
-      );
+      due = idle.filter((held) => held.nextExtend <= now + (held.settling ? 0 : EXTEND_AT * held.ttl));
     } else if (now >= this.#reportsFrom) {
       due = idle.filter(reports);
     }
@@ -171,7 +169,8 @@ export class Holdings {
       const expiresAt = extended.get(held.lease);
       if (expiresAt === undefined) continue;
       held.goodSince = Math.max(held.goodSince, sent);
-      held.nextExtend = sent + EXTEND_AT * held.ttl;
+      // Two answers may come in the wrong order, and a settle may have put the next extend off meanwhile.
+      held.nextExtend = Math.max(held.nextExtend, held.goodSince + EXTEND_AT * held.ttl);
       this.#tighten(held, sent, Date.parse(expiresAt));
       this.#words.prolong(held.slot, held.generation, held.goodSince + STOP_AT * held.ttl);
       if (cancel.has(held.lease) && !held.cancelTold && !held.settling) {
@@ -182,9 +181,9 @@ export class Holdings {
     return stops;
   }
 
-  /** Notes that an extend was not answered: it is tried again soon. */
-  failed(asked: readonly Held[], now: number): void {
-    for (const held of asked) held.nextExtend = now + (EXTEND_AT * held.ttl) / 4;
+  /** Notes that an extend was not answered: it is tried again soon, unless that was done already. */
+  failed(asked: readonly Held[], sent: number, now: number): void {
+    for (const held of asked) if (held.asked === sent) held.nextExtend = now + (EXTEND_AT * held.ttl) / 4;
   }
 
   #lose(held: Held): boolean {

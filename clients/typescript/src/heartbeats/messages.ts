@@ -23,7 +23,7 @@ export type ToThread =
   | { readonly heard: number; readonly generation: number }
   | {
       readonly relayed: number;
-      readonly answer?: Omit<Incoming, "header"> & { owner?: string; retryAfter?: string };
+      readonly answer?: Omit<Incoming, "header"> & { owner: string | undefined; retryAfter: string | undefined };
       readonly fault?: { why: string; sent: boolean };
     };
 

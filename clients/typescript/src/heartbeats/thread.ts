@@ -2,6 +2,7 @@
 
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
+import type { Address } from "../addresses.js";
 import { lookForSleep, now, shareSleptTime } from "../clock.js";
 import { SILENT } from "../log.js";
 import { ConnectionLost, HttpSender, type Incoming, type Outgoing, type Sender } from "../sender.js";
@@ -13,7 +14,7 @@ import type { FromThread, Start, ToThread } from "./messages.js";
 import { Records } from "./records.js";
 import { Words } from "./words.js";
 
-/** An extend that is not answered within this part of the ttl is sent again. */
+/** An extend that is not answered within this part of the ttl is sent again, and waited for twice as long. */
 const TRY_FOR = 0.3;
 const LONGEST_TRY_MS = 10_000;
 /** The most leases in one call. */
@@ -39,17 +40,12 @@ const relay: Sender = {
   send: ({ signal: _, ...request }: Outgoing) =>
     new Promise((resolve, reject) => {
       const id = relays++;
-      const late = setTimeout(() => {
+      // It does nothing once there is an answer.
+      setTimeout(() => {
         relayed.delete(id);
         reject(new ConnectionLost("no answer in time", { sent: true }));
       }, request.timeout);
-      const settled =
-        <T>(act: (value: T) => void) =>
-        (value: T) => {
-          clearTimeout(late);
-          act(value);
-        };
-      relayed.set(id, { resolve: settled(resolve), reject: settled(reject) });
+      relayed.set(id, { resolve, reject });
       tell({ relay: id, request });
     }),
   close() {},
@@ -140,21 +136,32 @@ function tick(): void {
 
 async function extend(asked: Held[]): Promise<void> {
   const reports = asked.map((held) => held.progress);
-  for (const held of asked) held.asked = true;
   const sent = now();
+  for (const held of asked) held.asked = sent;
+  const goOn = () => {
+    for (const held of asked) if (held.asked === sent) held.asked = 0;
+    schedule();
+  };
+  const patience = Math.min(LONGEST_TRY_MS, ...asked.map((held) => TRY_FOR * held.ttl));
+  let address: Address | undefined;
+  // Its answer still counts: on a busy machine or a bad line each of them may take so long.
+  const again = setTimeout(() => {
+    // Where there are several servers, the next one is asked.
+    if (address) transport.servers.lost(address);
+    goOn();
+  }, patience);
   try {
-    const shortest = Math.min(...asked.map((held) => held.ttl));
     const items = asked.map((held, n) =>
       reports[n] === undefined
         ? JSON.stringify(held.lease)
         : `{"lease":${JSON.stringify(held.lease)},"progress":${reports[n]}}`,
     );
     const body = `{"leases":[${items.join(",")}]}`;
-    const timeout = Math.min(TRY_FOR * shortest, LONGEST_TRY_MS);
-    const answer = await transport.once({ method: "POST", path: "leases/extend", body }, timeout);
+    address = await transport.servers.current();
+    const answer = await transport.once({ method: "POST", path: "leases/extend", body }, 2 * patience);
     if (answer.status >= 400) {
-      holdings.failed(asked, now());
-      if (WRONG.has(answer.status) && reports.some((each) => each !== undefined)) {
+      holdings.failed(asked, sent, now());
+      if (WRONG.has(answer.status) && reports.some((each) => each)) {
         // A report that is refused must not cost the leases their heartbeat.
         tell({
           warns: `a progress report was refused and is dropped: ${(answer.data as { detail?: string })?.detail}`,
@@ -168,10 +175,10 @@ async function extend(asked: Held[]): Promise<void> {
     announce(stops);
   } catch {
     // Not told: the worker tells when its server cannot be reached. The next one is sent in time.
-    holdings.failed(asked, now());
+    holdings.failed(asked, sent, now());
   } finally {
-    for (const held of asked) held.asked = false;
-    schedule();
+    clearTimeout(again);
+    goOn();
   }
 }
 
@@ -194,9 +201,9 @@ function announce(stops: Stop[]): void {
       setTimeout(() => {
         untold.delete(key);
         // The main thread cannot log: it is blocked.
-        const line = `tenure: ${held.name}: the lease is lost while the event loop is blocked; its outcome will not be settled, and another worker may have it now\n`;
+        const line = `tenure: ${held.name}: the lease is lost while the event loop is blocked; its outcome will not be settled, and another worker may have it now`;
         try {
-          writeSync(2, oneLine(line.trimEnd()).concat("\n"));
+          writeSync(2, `${oneLine(line)}\n`);
         } catch {
           // Nobody reads stderr.
         }
