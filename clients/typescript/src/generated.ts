@@ -88,6 +88,11 @@ export interface Event {
   at: string;
   /** Which attempt of the job this was, from 1. */
   attempt?: number | null;
+  /**
+   * The name of the token whose call made this event, if the call needed operate or admin; absent
+   * otherwise.
+   */
+  by?: string;
   /** The jobs of the flow by where they stand. */
   counts?: FlowCounts | null;
   /** The last 256 bytes of the error. */

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::access::TokenName;
 use crate::bounds::EVENT_ERROR_BYTES;
 use crate::flow::FlowCounts;
 use crate::job::Outcome;
@@ -78,8 +79,8 @@ pub enum BlockedOn {
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// The fields of an event beside `id`, `at` and `type`. Each type has the fields that the table of types names;
-        /// all others are absent.
+        /// The fields of an event beside `id`, `at` and `type`. Each type has the fields that the table of types names,
+        /// and any type may have `by`; all others are absent.
         #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
         #[serde(default)]
         pub struct About { $($(#[$doc])* pub $field: Option<$type>,)* }
@@ -158,6 +159,9 @@ fields! {
     n: u64,
     /// Members of the flow by state.
     counts: FlowCounts,
+    /// The name of the token whose call made the event, if the call needed `operate` or `admin`. Absent from all others,
+    /// also where a server asks for no token.
+    by: TokenName,
 }
 
 macro_rules! types {
@@ -175,7 +179,7 @@ macro_rules! types {
                 match self { $(EventType::$kind => $name),* }
             }
 
-            /// The fields of this type beside `id`, `at` and `type`, in the order of JSON.
+            /// The fields of this type beside `id`, `at`, `type` and `by`, in the order of JSON.
             pub const fn fields(self) -> &'static [Field] {
                 match self { $(EventType::$kind => &[$(Field::$field),*]),* }
             }
@@ -278,7 +282,7 @@ pub struct Happened {
     /// By the engine's clock.
     pub at: Moment,
     pub kind: EventType,
-    /// The fields that its type has.
+    /// The fields that its type has, and `by`.
     pub about: About,
 }
 
@@ -286,7 +290,7 @@ impl Happened {
     /// Makes an event; `about` has no field that the type lacks.
     pub fn new(at: Moment, kind: EventType, about: About) -> Self {
         debug_assert!(
-            about.fields().all(|field| kind.fields().contains(&field)),
+            about.fields().all(|field| field == Field::by || kind.fields().contains(&field)),
             "an event says what its type does not have: {kind} {about:?}"
         );
         Happened { at, kind, about }
@@ -304,12 +308,17 @@ pub struct Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Happened { at, kind, about } = &self.happened;
-        let mut map = serializer.serialize_map(Some(3 + kind.fields().len()))?;
+        let fields = 3 + kind.fields().len() + usize::from(about.by.is_some());
+        let mut map = serializer.serialize_map(Some(fields))?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("at", at)?;
         map.serialize_entry("type", kind.as_str())?;
         for field in kind.fields() {
             about.write(*field, &mut map)?;
+        }
+        // Not null in all other events: most have no caller, and readers of streams pay for each byte.
+        if about.by.is_some() {
+            about.write(Field::by, &mut map)?;
         }
         map.end()
     }
@@ -501,6 +510,22 @@ mod tests {
             r#"{"id":"1-2","at":"1970-01-01T00:00:00.000000Z","type":"job.blocked","job":"a","queue":"q","flow":null,"schedule":null,"on":{"limit":"site:x"}}"#
         );
         assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), event);
+    }
+
+    #[test]
+    fn an_event_names_its_caller_if_there_is_one() {
+        let about = |by| {
+            let queue = QueueName::parse("q").ok();
+            About { queue, by, ..About::default() }
+        };
+        for (by, shown) in [(TokenName::known("ann"), r#","by":"ann"}"#), (None, "}")] {
+            let happened = Happened::new(Moment::ZERO, EventType::QueueResumed, about(by));
+            let event = Event { id: id(1, 2), happened };
+            let json = serde_json::to_string(&event).unwrap();
+            let head = r#"{"id":"1-2","at":"1970-01-01T00:00:00.000000Z","type":"queue.resumed","queue":"q""#;
+            assert_eq!(json, format!("{head}{shown}"));
+            assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), event);
+        }
     }
 
     #[test]

@@ -103,6 +103,12 @@ impl Space {
             Command::Request(request) => {
                 Done::Request(act(request, Context { space: self, now, next_seq, rest })?)
             }
+            Command::By(caller, command) => {
+                let from = self.outbox.events.len();
+                let done = self.run(*command, next_seq, rest, now)?;
+                self.outbox.name_caller(from, &caller);
+                done
+            }
             Command::Lease(ask, taker) => Done::Lease(self.lease(&ask, taker, now)?),
             Command::WaitForResult(wait) => Done::Result(self.wait_for_result(&wait, rest, now)?),
             Command::WaitForFlow(wait) => Done::Flow(self.wait_for_flow(&wait, now)?),

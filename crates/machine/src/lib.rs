@@ -56,9 +56,10 @@ pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
 pub use crate::rows::changes::{
-    BatchEvents, CHANGES_FORMAT, Changes, NewEvents, SEALED_CHANGES_FORMAT,
+    BatchEvents, CHANGES_FORMAT, Changes, NAMED_CHANGES_FORMAT, NewEvents, SEALED_CHANGES_FORMAT,
 };
 pub use crate::rows::entries::{decode_events, encode_events};
+use tenure_core::access::TokenName;
 use tenure_core::bounds::{LEAP_US, NAMESPACES_MAX_DEFAULT, PATIENCE_US_DEFAULT};
 use tenure_core::events::Happened;
 use tenure_core::gauge::{GaugeClaim, Reading};
@@ -99,6 +100,9 @@ impl Default for Config {
 pub enum Command {
     /// Any request that the state answers. The engine answers those that need only rows (lists of jobs).
     Request(Request),
+    /// A command of a caller with this name. The events that its own step makes have the name; what follows from them,
+    /// in the same call or later, does not.
+    By(TokenName, Box<Command>),
     /// A lease call, which may wait under this number.
     Lease(Box<Lease>, TakerId),
     /// A call for the result of a job, which may wait.
@@ -131,6 +135,16 @@ pub enum Command {
         /// The gain of the wall clock over a monotonic clock since the last tick; zero without a leap.
         leapt: Span,
     },
+}
+
+impl Command {
+    /// The same command of a caller with this name, if there is one.
+    pub fn by(self, caller: Option<&TokenName>) -> Command {
+        match caller {
+            Some(name) => Command::By(name.clone(), Box::new(self)),
+            None => self,
+        }
+    }
 }
 
 /// A change of at most 256 jobs that a store found by a filter.

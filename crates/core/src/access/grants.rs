@@ -7,15 +7,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Scope, ScopeSet};
+use super::{Scope, ScopeSet, TokenName};
 use crate::job::Need;
 use crate::names::{LimitName, Namespace, PoolName, QueueName};
 use crate::refusal::Refusal;
 use crate::sentences::cut;
 use crate::time::{Moment, Span};
 
-/// The longest name of a token, in bytes.
-const NAME_BYTES_MAX: usize = 48;
 /// The names of tokens without a name of their own begin with this. A number follows where they have all rights.
 const UNNAMED: &str = "token-";
 /// The name of callers where a server asks for no token.
@@ -343,6 +341,11 @@ impl Grants {
         &self.name
     }
 
+    /// The name of its token; `None` where a server asks for none.
+    pub fn token_name(&self) -> Option<TokenName> {
+        TokenName::of(&self.name).filter(|name| name.as_str() != ANYONE)
+    }
+
     pub fn scopes(&self) -> ScopeSet {
         self.scopes
     }
@@ -409,11 +412,7 @@ pub(crate) trait Concealed {
 }
 
 fn checked_name(name: &str) -> Result<Arc<str>, NotGrants> {
-    let ok = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_good = (1..=NAME_BYTES_MAX).contains(&name.len())
-        && ok(name.as_bytes()[0])
-        && name.bytes().all(|c| ok(c) || c == b'-');
-    if !is_good {
+    if TokenName::known(name).is_none() {
         return Err(NotGrants::Name(cut(name)));
     }
     if name == ANYONE || name.starts_with(UNNAMED) {

@@ -9,12 +9,14 @@ mod grants;
 mod permits;
 #[cfg(test)]
 mod tests;
+mod token_name;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub(crate) use grants::Concealed;
 pub use grants::{CallRate, GivenGrants, Grants, NotGrants, Patterns};
+pub use token_name::TokenName;
 
 macro_rules! scopes {
     ($($scope:ident $name:literal $about:literal;)*) => {

@@ -53,6 +53,26 @@ fn read_contains_view_and_no_other_scope_contains_one() {
 }
 
 #[test]
+fn a_token_has_a_name_and_a_caller_without_a_token_has_none() {
+    let name = |grants: &Grants| grants.token_name().map(|name| name.to_string());
+    let long = Grants::all_by_name(&format!("token-{}", "1".repeat(80)));
+    for (grants, expected) in [
+        (Some(grants(&["admin"])), Some("crawler")),
+        (Some(Grants::all_of_token(1)), Some("token-1")),
+        (Some(Grants::all_of_anyone()), None),
+        (Grants::all_by_name("anyone"), None),
+        (Some(Grants::nothing()), None),
+        // Only a server that knows the secret of the servers can send it, and no event may hold it.
+        (long, None),
+    ] {
+        assert_eq!(name(&grants.unwrap()).as_deref(), expected);
+    }
+    for text in ["", "-a", "A", "a b", "é", &"a".repeat(49)] {
+        assert_eq!(TokenName::known(text), None, "{text:?}");
+    }
+}
+
+#[test]
 fn grants_that_say_less_than_they_seem_are_refused() {
     type Change = fn(&mut GivenGrants);
     let cases: [(&str, Change); 18] = [

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tenure_journal::packed::{self, FRAME, PACKED_BYTES_MAX};
 use tenure_journal::{BadEntry, JournalEntry, Position, ReadError, Snapshot};
-use tenure_machine::SEALED_CHANGES_FORMAT;
+use tenure_machine::NAMED_CHANGES_FORMAT;
 
 use super::file::{
     BACKUP_FORMAT, BackupEnd, BackupError, BackupHead, END_ENTRY, FIRST_LINE_MAX, FIRST_WORDS,
@@ -72,7 +72,7 @@ impl<R: Read> BackupReader<R> {
         let body = entry.body(HEAD_ENTRY).map_err(|_| damaged("its head is missing"))?;
         let head: BackupHead =
             serde_json::from_slice(body).map_err(|_| damaged("its head cannot be read"))?;
-        if head.rows > SEALED_CHANGES_FORMAT {
+        if head.rows > NAMED_CHANGES_FORMAT {
             return Err(BackupError::Newer);
         }
         let head_sum = entry.position().sum;

@@ -220,6 +220,8 @@ pub(crate) const STEPS: &[Step] = &[
     "",
     // The tables stay. Contents may be sealed, and an older release would hand them out as they are.
     "",
+    // The tables stay. Events may name their callers, and an older release would take such an entry for a damaged one.
+    "",
 ];
 
 /// The only connection that writes.

@@ -7,6 +7,7 @@
 
 mod agenda;
 mod budget;
+mod callers;
 mod forgetting;
 mod found;
 mod gauges;

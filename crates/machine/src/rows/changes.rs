@@ -26,6 +26,9 @@ use crate::state::Seq;
 pub const CHANGES_FORMAT: u16 = 1;
 /// The number of the same layout where contents are sealed: an earlier release would show them as they are.
 pub const SEALED_CHANGES_FORMAT: u16 = 2;
+/// The number of the same layout where events name their callers, sealed or not: an earlier release does not know how
+/// long such a name is, and would read what follows it wrongly.
+pub const NAMED_CHANGES_FORMAT: u16 = 3;
 
 /// Events of a namespace that a batch writes.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -71,10 +74,16 @@ impl Changes {
         self.rows.is_empty() && self.events.is_empty()
     }
 
-    /// The number of their layout: the higher one in the first changes with sealed contents.
+    /// The number of their layout: the lowest with all that they hold. Of sealed changes only the first name a key.
     pub fn format(&self) -> u16 {
-        let is_sealed = self.rows.other.keys().any(|key| key.kind == Kind::SealKey);
-        if is_sealed { SEALED_CHANGES_FORMAT } else { CHANGES_FORMAT }
+        let mut events = self.events.new.values().flat_map(|new| &new.events);
+        if events.any(|event| event.about.by.is_some()) {
+            NAMED_CHANGES_FORMAT
+        } else if self.rows.other.keys().any(|key| key.kind == Kind::SealKey) {
+            SEALED_CHANGES_FORMAT
+        } else {
+            CHANGES_FORMAT
+        }
     }
 
     /// Encodes it in the layout of [`CHANGES_FORMAT`].

@@ -5,6 +5,7 @@
 
 use crate::rows::codec::{Reader, Writer};
 use std::borrow::Cow;
+use tenure_core::access::TokenName;
 use tenure_core::events::{About, BlockedOn, EventType, Field, Happened};
 use tenure_core::flow::FlowCounts;
 use tenure_core::job::Outcome;
@@ -101,7 +102,7 @@ macro_rules! each_field {
 }
 each_field! {
     job queue flow schedule why on lease fence holder attempt run_at error outcome limit pool resource until external
-    moment n counts
+    moment n counts by
 }
 
 /// The encoding of a field's value.
@@ -131,6 +132,15 @@ impl Value for String {
     }
     fn read(input: &mut Reader<'_>) -> Option<Self> {
         input.text().map(str::to_owned)
+    }
+}
+
+impl Value for TokenName {
+    fn write(&self, out: &mut Writer) {
+        out.text(self.as_str());
+    }
+    fn read(input: &mut Reader<'_>) -> Option<Self> {
+        TokenName::known(input.text()?)
     }
 }
 
@@ -255,6 +265,7 @@ mod tests {
             moment: Some(Moment::from_us(8)),
             n: Some(2),
             counts: Some(FlowCounts { unfinished: 1, succeeded: 2, failed: 3, cancelled: 4 }),
+            by: TokenName::known("ann"),
             ..named()
         };
         let other = About { job: JobId::parse("b").ok(), ..every.clone() };
@@ -273,6 +284,16 @@ mod tests {
             assert_eq!(decode_events(&bytes[..cut]), None, "{cut} of {} bytes", bytes.len());
         }
         assert_eq!(decode_events(&encode_events(&[])), Some(Vec::new()));
+    }
+
+    #[test]
+    fn events_of_an_earlier_release_have_no_caller() {
+        let about = About { queue: QueueName::parse("q").ok(), ..About::default() };
+        let event = |kind| Happened { at: Moment::from_us(7), kind, about: about.clone() };
+        let events = vec![event(EventType::QueuePaused), event(EventType::QueueResumed)];
+        let bytes = b"\x02\x01\x0cqueue.paused\x07\x02\x00\x01q\x01\x0dqueue.resumed\x00\x02\x02";
+        assert_eq!(decode_events(bytes).as_ref(), Some(&events));
+        assert_eq!(encode_events(&events), bytes, "nor do they take more bytes now");
     }
 
     #[test]

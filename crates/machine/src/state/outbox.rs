@@ -5,6 +5,7 @@ use hashbrown::HashMap;
 use super::{Seq, TakerId};
 use crate::facts::{Delivery, Fact, Granted, Notified};
 use crate::rows::{DataKey, JobChange, RowKey, Rows};
+use tenure_core::access::TokenName;
 use tenure_core::events::Happened;
 use tenure_core::job::{JobError, JobState};
 use tenure_core::lease::Fence;
@@ -128,6 +129,15 @@ impl Outbox {
     /// The ended job lives again, or is deleted.
     pub fn forget_ended(&mut self, id: &JobId) {
         self.ended.remove(id);
+    }
+
+    // ---- Events ----
+
+    /// Gives the events behind the first `from` the name of the caller whose step made them.
+    pub fn name_caller(&mut self, from: usize, caller: &TokenName) {
+        for event in self.events.iter_mut().skip(from) {
+            event.about.by = Some(caller.clone());
+        }
     }
 
     // ---- Deliveries ----

@@ -76,6 +76,10 @@ fn field(field: Field) -> (&'static str, &'static str) {
         ),
         Field::n => ("integer?", "How many moments."),
         Field::counts => ("FlowCounts?", "The jobs of the flow by where they stand."),
+        Field::by => (
+            "string~",
+            "The name of the token whose call made this event, if the call needed operate or admin; absent otherwise.",
+        ),
     }
 }
 

@@ -87,7 +87,7 @@ impl RowsSnapshot {
         RowsSnapshot { has_events: false, ..self }
     }
 
-    /// The format of the parts; see [`Changes::format`].
+    /// The format of the parts without events; see [`Changes::format`].
     pub(crate) fn format(&self) -> u16 {
         if self.keys.is_empty() { CHANGES_FORMAT } else { SEALED_CHANGES_FORMAT }
     }
@@ -117,7 +117,7 @@ impl RowsSnapshot {
 
     /// Adds rows until the part is large enough, or there are no more.
     fn fill(&mut self, part: &mut PartWriter) -> Result<(), Unfit> {
-        while part.0.len() < PART_BYTES {
+        while part.bytes.len() < PART_BYTES {
             let next = match &self.next {
                 Next::Jobs { after } => {
                     let (next, jobs) = self.read_jobs(*after, part)?;
@@ -148,7 +148,7 @@ impl RowsSnapshot {
         let flow = all.column_index("flow")?;
         let mut found = all.query(params![after, PORTION])?;
         let mut rows = Rows::default();
-        let (mut last, mut bytes, mut count) = (after, part.0.len(), 0);
+        let (mut last, mut bytes, mut count) = (after, part.bytes.len(), 0);
         while let Some(row) = found.next()? {
             last = row.get(0)?;
             let change = rows::or_none(job_change(row, flow))?.flatten();
@@ -223,7 +223,7 @@ impl RowsSnapshot {
         )?;
         let mut found = all.query(params![ns, kind, key, PORTION])?;
         let mut rows = Rows::default();
-        let (mut bytes, mut last) = (part.0.len(), None);
+        let (mut bytes, mut last) = (part.bytes.len(), None);
         while let Some(row) = found.next()? {
             let (ns, kind) = (text(row, 0)?, text(row, 1)?);
             let (key, value) = (text(row, 2)?, text(row, 3)?);
@@ -258,7 +258,7 @@ impl RowsSnapshot {
         )?;
         let mut found = all.query(params![ns, pool, id, PORTION])?;
         let mut rows = Rows::default();
-        let (mut bytes, mut last) = (part.0.len(), None);
+        let (mut bytes, mut last) = (part.bytes.len(), None);
         while let Some(row) = found.next()? {
             let (ns, pool) = (text(row, 0)?, text(row, 1)?);
             let (id, data) = (text(row, 2)?, text(row, 3)?);
@@ -322,7 +322,7 @@ impl RowsSnapshot {
             changes.events.new.insert(namespace, NewEvents { life, first: first as u64, events });
             part.add(&changes);
             behind = Some((ns.to_owned(), last));
-            if part.0.len() >= PART_BYTES {
+            if part.bytes.len() >= PART_BYTES {
                 break;
             }
         }
@@ -345,10 +345,10 @@ impl Snapshot for RowsSnapshot {
         }
         self.fill(&mut part)
             .map_err(|why| ReadError::Snapshot(format!("its rows cannot be read: {why}")))?;
-        if part.0.is_empty() {
+        if part.bytes.is_empty() {
             return Ok(None);
         }
-        let part = JournalEntry::after(self.before, self.format(), &part.0);
+        let part = JournalEntry::after(self.before, self.format().max(part.format), &part.bytes);
         self.before = part.position();
         Ok(Some(part))
     }
@@ -362,7 +362,11 @@ impl std::fmt::Debug for RowsSnapshot {
 
 /// Changes one after the other, each behind its length in 4 bytes.
 #[derive(Default)]
-struct PartWriter(Vec<u8>);
+struct PartWriter {
+    bytes: Vec<u8>,
+    /// The highest format of its changes; 0 without any.
+    format: u16,
+}
 
 impl PartWriter {
     fn add(&mut self, changes: &Changes) {
@@ -371,8 +375,9 @@ impl PartWriter {
         }
         let bytes = changes.encode();
         // No row is longer than a call, which has at most some MiB.
-        self.0.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        self.0.extend_from_slice(&bytes);
+        self.bytes.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(&bytes);
+        self.format = self.format.max(changes.format());
     }
 }
 

@@ -368,14 +368,14 @@ fn a_repeated_entry_changes_nothing_and_a_wrong_one_is_refused() {
         assert_eq!(replica(&folder, &clock, &[again]), rows, "{what} again");
     }
     let after = JournalEntry::after(entries[2].position(), 1, b"no body");
-    let newer = JournalEntry::after(entries[2].position(), 3, b"");
+    let newer = JournalEntry::after(entries[2].position(), 4, b"");
     let later = JournalEntry::after(Position { number: 7, sum: 0 }, 1, b"");
     let elsewhere = JournalEntry::after(other.position(), 1, b"");
     for (entry, why) in [
         (other, BadEntry::OtherPast { before: 3 }),
         (elsewhere, BadEntry::OtherPast { before: 3 }),
         (later, BadEntry::OutOfTurn { number: 8, wanted: 4 }),
-        (newer, BadEntry::Format { format: 3, known: 2 }),
+        (newer, BadEntry::Format { format: 4, known: 3 }),
         (after, BadEntry::Body { format: 1 }),
     ] {
         let mut replica = Replica::open(&options_in(&folder, &clock)).unwrap();

@@ -103,13 +103,13 @@ fn half_of_a_snapshot_is_never_taken_for_a_store() {
     let no_body =
         MemorySnapshot::with(whole.end(), vec![JournalEntry::after(Position::default(), 1, b"x")]);
     let newer =
-        MemorySnapshot::with(whole.end(), vec![JournalEntry::after(Position::default(), 3, b"")]);
+        MemorySnapshot::with(whole.end(), vec![JournalEntry::after(Position::default(), 4, b"")]);
     for (n, (broken, why)) in [
         (whole.clone().failing(0, away()), "the line broke"),
         (whole.clone().failing(2, away()), "the line broke"),
         (swapped, "part 2: it has the number 3"),
         (no_body, "part 1: its body is not of format 1"),
-        (newer, "part 1: its body has format 3"),
+        (newer, "part 1: its body has format 4"),
     ]
     .into_iter()
     .enumerate()

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 
+use tenure_core::access::TokenName;
 use tenure_core::events::{About, EventType};
 use tenure_core::job::Outcome;
 use tenure_core::time::Moment;
@@ -152,6 +153,16 @@ fn earlier_releases_do_not_read_sealed_contents() {
     let key = RowKey { namespace: Namespace::main(), kind: Kind::SealKey, key: "k".to_owned() };
     changes.rows.other.insert(key, Some(String::new()));
     assert_eq!(changes.format(), SEALED_CHANGES_FORMAT);
+    assert_eq!(Changes::decode(&changes.encode()), Some(changes));
+}
+
+#[test]
+fn earlier_releases_do_not_read_names_of_callers() {
+    let mut changes = everything();
+    for new in changes.events.new.values_mut() {
+        new.events.iter_mut().for_each(|event| event.about.by = TokenName::known("ann"));
+    }
+    assert_eq!(changes.format(), NAMED_CHANGES_FORMAT);
     assert_eq!(Changes::decode(&changes.encode()), Some(changes));
 }
 
