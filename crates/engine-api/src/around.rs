@@ -1,5 +1,6 @@
 //! Engines that wrap another one: they do some things themselves, and leave the rest to the inner engine.
 
+use tenure_core::access::TokenName;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
@@ -12,9 +13,15 @@ pub trait AroundEngine: Send + Sync + 'static {
     /// The engine inside the wrapper.
     fn inner(&self) -> &dyn Engine;
 
-    /// Answers a call, in place of [`Engine::call`].
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        self.inner().call(namespace, request)
+    /// Answers a call, in place of [`Engine::call`] and [`Engine::call_by`]. It takes the name of the caller in any case,
+    /// so that no wrapper loses it.
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        self.inner().call_by(by, namespace, request)
     }
 
     /// Gives the notice, in place of [`Engine::notice`].
@@ -25,7 +32,15 @@ pub trait AroundEngine: Send + Sync + 'static {
 
 impl<E: AroundEngine> Engine for E {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        self.call_around(namespace, request)
+        self.call_around(None, namespace, request)
+    }
+    fn call_by(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        self.call_around(by, namespace, request)
     }
     fn health(&self) -> Health {
         self.inner().health()

@@ -33,6 +33,7 @@ pub use leader::{Leader, LeaderAddress};
 pub use seldom::Seldom;
 pub use shared_servers::SharedServer;
 pub use store_work::{SLOW, StoreTimes, StoreWork};
+use tenure_core::access::TokenName;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Change, Operation, Reply, Request};
@@ -56,6 +57,19 @@ pub trait Engine: Send + Sync + 'static {
     /// Answers one request of one namespace. A mutating request that is repeated with the same ids
     /// changes nothing twice.
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture;
+
+    /// The same for a caller whose token has a name. The engine that keeps the state gives the name to the events that a
+    /// cancel, a retry, a change of settings or a similar call makes at once; to those of pushes, leases and settles it
+    /// does not. An engine that calls a server ignores it: the server knows the caller by its token.
+    fn call_by(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        let _ = by;
+        self.call(namespace, request)
+    }
 
     /// Its health; never waits.
     fn health(&self) -> Health;

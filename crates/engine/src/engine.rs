@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tenure_core::access::TokenName;
 use tenure_core::bounds::SECOND_US;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
@@ -390,7 +391,16 @@ impl Embedded {
 
 impl Engine for Embedded {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        Box::pin(call::call(self.shared.clone(), namespace.clone(), request))
+        self.call_by(None, namespace, request)
+    }
+
+    fn call_by(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        Box::pin(call::call(self.shared.clone(), by.cloned(), namespace.clone(), request))
     }
 
     fn health(&self) -> Health {

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, GetResult, Lease, ReadEvents, Request, Settle};
@@ -80,10 +81,15 @@ impl AroundEngine for MovedEngine {
         &*self.engine
     }
 
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
         let mut at_once = request.clone();
         let Some(wait) = wait_of(&mut at_once).map(std::mem::take) else {
-            return self.engine.call(namespace, request);
+            return self.engine.call_by(by, namespace, request);
         };
         let (engine, namespace) = (self.engine.clone(), namespace.clone());
         let waiting = engine.call(&namespace, request);

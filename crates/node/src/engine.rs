@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tenure_core::access::TokenName;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
@@ -42,8 +43,17 @@ impl NodeEngine {
 
 impl Engine for NodeEngine {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        self.call_by(None, namespace, request)
+    }
+
+    fn call_by(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
         match self.here() {
-            Ok(engine) => engine.call(namespace, request),
+            Ok(engine) => engine.call_by(by, namespace, request),
             Err(no) => Box::pin(async move { Err(no.into()) }),
         }
     }

@@ -7,11 +7,12 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use tenure_core::access::{Grants, Scope};
+use tenure_core::access::{Grants, Scope, TokenName};
 use tenure_core::names::{JobRef, Namespace};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetJob, Reply, Request, Settle};
 use tenure_core::sentences::AccessRefusal;
+use tenure_core::trail::has_own_line;
 use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, EngineExt};
 
 use crate::call_bounds::{CallCount, CountedCall};
@@ -82,7 +83,8 @@ impl fmt::Debug for Caller {
 
 /// The engine as one caller may use it. The API, pushed lines, streams of events and pages call the engine through
 /// this alone: a request that the token does not permit never reaches the engine, and a reply leaves without the parts
-/// that the caller may not see. Each call is recorded in the trail before its answer leaves.
+/// that the caller may not see. Each call is recorded in the trail before its answer leaves; the events of one that has
+/// a line of its own there name the caller, too.
 pub struct GuardedEngine {
     inner: Arc<dyn Engine>,
     caller: Arc<Caller>,
@@ -138,7 +140,12 @@ impl AroundEngine for GuardedEngine {
         self.inner.as_ref()
     }
 
-    fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        _: Option<&TokenName>,
+        namespace: &Namespace,
+        mut request: Request,
+    ) -> CallFuture {
         let grants = self.caller.grants();
         if let Err(no) = grants.permit(namespace, &request) {
             self.record.refused(RecordedRefusal {
@@ -150,6 +157,8 @@ impl AroundEngine for GuardedEngine {
             });
             return refused(no);
         }
+        let is_named = has_own_line(request.spec().scope);
+        let by = if is_named { grants.token_name() } else { None };
         let record = self.record_of_call();
         let pending = match record.begin(&self.caller, namespace, &request) {
             Ok(pending) => pending,
@@ -177,7 +186,7 @@ impl AroundEngine for GuardedEngine {
             && grants.scopes().has(Scope::Admin);
         let is_plain = grants.sees_all() && pending.is_none() && !shows_trail;
         if is_plain && refused_lease.is_none() && counted.is_none() && job.is_none() {
-            return self.inner.call(namespace, request);
+            return self.inner.call_by(by.as_ref(), namespace, request);
         }
         let (inner, caller) = (self.inner.clone(), self.caller.clone());
         let namespace = namespace.clone();
@@ -190,7 +199,7 @@ impl AroundEngine for GuardedEngine {
                 Some(read) => inner.call(&namespace, read.clone()).await.ok(),
                 None => None,
             };
-            let mut answer = inner.call(&namespace, request).await;
+            let mut answer = inner.call_by(by.as_ref(), &namespace, request).await;
             if let Ok(reply) = &mut answer {
                 if let (Some(no), Reply::Settle(settled)) = (refused_lease, &mut *reply) {
                     settled.lease = Some(Err(no));

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::Request;
@@ -50,10 +51,15 @@ impl AroundEngine for Recorder {
     fn inner(&self) -> &dyn Engine {
         &*self.engine
     }
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
         let (name, waits, recorded) = (request.spec().name, waits(&request), self.recorded.clone());
         let before = recorded.answered.load(Ordering::Relaxed);
-        let call = self.engine.call(namespace, request);
+        let call = self.engine.call_by(by, namespace, request);
         Box::pin(async move {
             let answer = call.await;
             let others = recorded.answered.fetch_add(1, Ordering::Relaxed) - before;

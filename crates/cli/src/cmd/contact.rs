@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tenure::Client;
 use tenure::url::StoreUrl;
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::time::Span;
@@ -89,8 +90,13 @@ impl AroundEngine for Telling {
         &*self.engine
     }
 
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        let call = self.engine.call(namespace, request);
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        let call = self.engine.call_by(by, namespace, request);
         let state = self.told.clone();
         Box::pin(async move {
             let answer = call.await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tenure_core::access::TokenName;
 use tenure_core::job::{NewJob, Outcome};
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{JobId, Namespace, QueueName};
@@ -55,16 +56,21 @@ impl AroundEngine for TracedEngine {
         &*self.inner
     }
 
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
         let asked = match &request {
             Request::Push(push) => AskedFor::Push(traces(&push.jobs)),
             Request::Settle(settle) => {
                 AskedFor::Ends(settle.settle.iter().map(|item| item.ending.outcome()).collect())
             }
             Request::Lease(_) => AskedFor::Leases,
-            _ => return self.inner.call(namespace, request),
+            _ => return self.inner.call_by(by, namespace, request),
         };
-        let answer = self.inner.call(namespace, request);
+        let answer = self.inner.call_by(by, namespace, request);
         if matches!(&asked, AskedFor::Push(traces) if traces.is_empty()) {
             return answer;
         }

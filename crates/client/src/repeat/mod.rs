@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::access::TokenName;
 use tenure_core::bounds::REQUEST_US;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
@@ -68,13 +69,18 @@ pub fn identify(request: &mut Request) {
     }
 }
 
-async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> EngineAnswer {
+async fn repeated(
+    repeat: Repeat,
+    by: Option<TokenName>,
+    namespace: Namespace,
+    request: Request,
+) -> EngineAnswer {
     let begun = Instant::now();
     let mut backoff = Backoff::default();
     // Why the outcome is unknown, if it is.
     let mut unknown: Option<String> = None;
     loop {
-        let answer = repeat.engine.call(&namespace, request.clone()).await;
+        let answer = repeat.engine.call_by(by.as_ref(), &namespace, request.clone()).await;
         match answer {
             Err(CallError::Fault(Fault::Unknown(why))) => unknown = Some(why),
             // Nothing happened this time; the outcome of the first attempt is still unknown.
@@ -110,7 +116,12 @@ impl AroundEngine for Repeat {
     fn inner(&self) -> &dyn Engine {
         &*self.engine
     }
-    fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        mut request: Request,
+    ) -> CallFuture {
         identify(&mut request);
         // The caller is in this process, and so is the store unless another engine serves it.
         match &mut request {
@@ -119,8 +130,10 @@ impl AroundEngine for Repeat {
             _ => {}
         }
         match request.effect() {
-            Effect::Reads | Effect::Adds => self.engine.call(namespace, request),
-            Effect::Sets => Box::pin(repeated(self.clone(), namespace.clone(), request)),
+            Effect::Reads | Effect::Adds => self.engine.call_by(by, namespace, request),
+            Effect::Sets => {
+                Box::pin(repeated(self.clone(), by.cloned(), namespace.clone(), request))
+            }
         }
     }
 }

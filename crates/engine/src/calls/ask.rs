@@ -1,5 +1,6 @@
 //! Asks the machine, and makes the reply from its answer.
 
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{self, Operation, Reply, Request};
 use tenure_engine_api::{CallError, Fault};
@@ -18,9 +19,10 @@ pub(super) fn broken(name: &str) -> CallError {
 pub(super) async fn known(
     shared: &Shared,
     ns: &Namespace,
+    by: Option<&TokenName>,
     request: Request,
 ) -> Result<Option<Known>, CallError> {
-    let ask = Ask::Command(Box::new(Command::Request(request)));
+    let ask = Ask::Command(Box::new(Command::Request(request).by(by)));
     match shared.ask(ns, ask).await? {
         Answer::Done(Done::Request(known)) => Ok(Some(known)),
         _ => Ok(None),
@@ -33,7 +35,17 @@ pub(crate) async fn ask<O: Operation>(
     ns: &Namespace,
     request: O,
 ) -> Result<O::Reply, CallError> {
-    let known = known(shared, ns, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
+    ask_by(shared, ns, None, request).await
+}
+
+/// The same for a caller with a name, which events of the change carry.
+pub(super) async fn ask_by<O: Operation>(
+    shared: &Shared,
+    ns: &Namespace,
+    by: Option<&TokenName>,
+    request: O,
+) -> Result<O::Reply, CallError> {
+    let known = known(shared, ns, by, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
     O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, Pushed, Reply, Request, Settle, Settled};
 use tenure_engine_api::{CallError, ids};
@@ -18,14 +19,16 @@ use crate::sqlite::capacity::growth::{Growth, growth};
 use crate::sqlite::read::readers::Haste;
 use crate::sqlite::read::{failures, lists};
 
+/// `by`: the name of its caller, for events.
 pub(crate) async fn call(
     shared: Arc<Shared>,
+    by: Option<TokenName>,
     namespace: Namespace,
     request: Request,
 ) -> Result<Reply, CallError> {
     // Held until the call is answered.
     let _taken = admitted(&shared, &namespace, &request).await?;
-    let (there, ns) = (&shared, &namespace);
+    let (there, ns, by) = (&shared, &namespace, by.as_ref());
     Ok(match request {
         Request::Push(push) => Reply::Push(self::push(there, ns, push).await?),
         Request::Settle(settle) => {
@@ -39,26 +42,26 @@ pub(crate) async fn call(
         }
         Request::GetFlow(get) => Reply::GetFlow(result_call::flow(&shared, &namespace, get).await?),
         Request::ListJobs(list) => Reply::ListJobs(lists::list(there, ns, list).await?),
-        Request::PutSchedule(put) => Reply::PutSchedule(schedules::put(there, ns, put).await?),
+        Request::PutSchedule(put) => Reply::PutSchedule(schedules::put(there, ns, by, put).await?),
         Request::PatchSchedule(patch) => {
-            Reply::PatchSchedule(schedules::patch(there, ns, patch).await?)
+            Reply::PatchSchedule(schedules::patch(there, ns, by, patch).await?)
         }
         Request::RunScheduleNow(run) => {
-            Reply::RunScheduleNow(schedules::run_now(there, ns, run).await?)
+            Reply::RunScheduleNow(schedules::run_now(there, ns, by, run).await?)
         }
         Request::SyncSchedules(sync) => {
-            Reply::SyncSchedules(schedules::sync(there, ns, sync).await?)
+            Reply::SyncSchedules(schedules::sync(there, ns, by, sync).await?)
         }
-        Request::CancelJobs(asked) => Reply::CancelJobs(many::many(there, ns, asked).await?),
-        Request::RetryJobs(asked) => Reply::RetryJobs(many::many(there, ns, asked).await?),
-        Request::DeleteJobs(asked) => Reply::DeleteJobs(many::many(there, ns, asked).await?),
+        Request::CancelJobs(asked) => Reply::CancelJobs(many::many(there, ns, by, asked).await?),
+        Request::RetryJobs(asked) => Reply::RetryJobs(many::many(there, ns, by, asked).await?),
+        Request::DeleteJobs(asked) => Reply::DeleteJobs(many::many(there, ns, by, asked).await?),
         Request::ReadEvents(asked) => Reply::ReadEvents(events::read(there, ns, asked).await?),
         Request::ListFailures(asked) => {
             Reply::ListFailures(failures::list(there, ns, asked).await?)
         }
         request => {
             let name = request.spec().name;
-            match known(there, ns, request).await? {
+            match known(there, ns, by, request).await? {
                 Some(known) => reply(there, ns, known).await?,
                 None => return Err(broken(name)),
             }

@@ -3,6 +3,7 @@
 //! Rows say which jobs match; the machine changes those that still match. One call looks at no more than 10,000 rows,
 //! second looks included, and says where the next call goes on.
 
+use tenure_core::access::TokenName;
 use tenure_core::bounds::{LIST_SCAN_MAX, MANY_PORTION};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -21,13 +22,14 @@ use crate::sqlite::rows::{self, or_none};
 pub(crate) async fn many(
     shared: &Shared,
     namespace: &Namespace,
+    by: Option<&TokenName>,
     asked: impl TryInto<ManyJobs, Error = Refusal>,
 ) -> Result<DoneMany, CallError> {
     let asked: ManyJobs = asked.try_into()?;
     if asked.matches_nothing() {
         return Ok(DoneMany::all(0));
     }
-    let done = portions(shared, namespace, &asked).await?;
+    let done = portions(shared, namespace, by, &asked).await?;
     // The last portion may have found nothing, so that no step followed its read.
     shared.read_may_be_answered().await.map(|()| done)
 }
@@ -35,6 +37,7 @@ pub(crate) async fn many(
 async fn portions(
     shared: &Shared,
     namespace: &Namespace,
+    by: Option<&TokenName>,
     asked: &ManyJobs,
 ) -> Result<DoneMany, CallError> {
     let max = asked.max as u64;
@@ -49,7 +52,7 @@ async fn portions(
         let Looked { found, last, looked, .. } =
             portion(shared, namespace, asked, from, (wanted, left)).await?;
         left = left.saturating_sub(looked);
-        let step = change(shared, namespace, asked, found).await?;
+        let step = change(shared, namespace, by, (asked, found)).await?;
         done += step.done;
         untold = untold.or(step.untold);
         if let Some(seq) = step.stopped_at {
@@ -103,15 +106,16 @@ async fn portion(
 async fn change(
     shared: &Shared,
     namespace: &Namespace,
-    asked: &ManyJobs,
-    seen: Vec<SeenJob>,
+    by: Option<&TokenName>,
+    (asked, seen): (&ManyJobs, Vec<SeenJob>),
 ) -> Result<ManyDone, CallError> {
     if seen.is_empty() {
         return Ok(ManyDone::default());
     }
     let filter = asked.filter.clone();
     let change = ChangeMany { change: asked.change, filter, seen };
-    match shared.ask(namespace, Ask::Command(Box::new(Command::ChangeMany(change)))).await? {
+    let command = Command::ChangeMany(change).by(by);
+    match shared.ask(namespace, Ask::Command(Box::new(command))).await? {
         Answer::Done(Done::Many(done)) => Ok(done),
         _ => Err(Fault::Broken("a change of many jobs was not answered".to_owned()).into()),
     }

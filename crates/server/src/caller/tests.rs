@@ -131,6 +131,42 @@ fn every_operation_reaches_the_engine_by_its_scope_alone() {
     }
 }
 
+/// Remembers the names of the callers that reach it.
+#[derive(Default)]
+struct Names(Mutex<Vec<Option<String>>>);
+
+impl Engine for Names {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        self.call_by(None, namespace, request)
+    }
+    fn call_by(&self, by: Option<&TokenName>, _: &Namespace, _: Request) -> CallFuture {
+        self.0.lock().unwrap().push(by.map(ToString::to_string));
+        Box::pin(async { Err(Fault::Broken("it only records".to_owned()).into()) })
+    }
+    fn health(&self) -> Health {
+        Health { degraded: None, store: "none" }
+    }
+    fn undo(&self, _: &Namespace, _: Vec<String>) {}
+    fn drain(&self) {}
+}
+
+#[test]
+fn a_call_that_has_a_line_in_the_trail_names_its_caller_to_the_engine() {
+    let engine = Arc::new(Names::default());
+    let namespace = Namespace::parse("web-1").unwrap();
+    let names = |caller: Arc<Caller>, one: &Request| {
+        let guarded = GuardedEngine::new(engine.clone(), caller, CallRecord::default());
+        let answer = futures_ready(guarded.call(&namespace, one.clone()));
+        assert!(answer.is_err(), "nothing answers");
+        std::mem::take(&mut *engine.0.lock().unwrap())
+    };
+    for one in requests() {
+        let expected = has_own_line(one.spec().scope).then(|| "a".to_owned());
+        assert_eq!(names(caller(Scope::ALL, None), &one), [expected], "{}", one.spec().name);
+        assert_eq!(names(Caller::anyone(), &one), [None], "{}", one.spec().name);
+    }
+}
+
 /// Answers reads, and never a change.
 struct Stuck;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tenure_core::access::TokenName;
 use tenure_core::job::JobState;
 use tenure_core::lease::{Ending, SettledLease};
 use tenure_core::names::{Namespace, QueueName};
@@ -29,7 +30,12 @@ impl AroundEngine for CountingEngine {
         &*self.inner
     }
 
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
         let asked = match &request {
             Request::Settle(settle) => {
                 AskedFor::Ends(settle.settle.iter().map(|item| how(&item.ending)).collect())
@@ -38,11 +44,11 @@ impl AroundEngine for CountingEngine {
                 AskedFor::Jobs(push.jobs.iter().map(|job| job.queue.clone()).collect())
             }
             Request::Lease(_) | Request::Extend(_) => AskedFor::Nothing,
-            _ => return self.inner.call(namespace, request),
+            _ => return self.inner.call_by(by, namespace, request),
         };
         // Before the call is made: no effect of it may be older.
         self.counts.begins();
-        let answer = self.inner.call(namespace, request);
+        let answer = self.inner.call_by(by, namespace, request);
         let (counts, namespace) = (self.counts.clone(), namespace.clone());
         Box::pin(async move {
             let reply = answer.await?;

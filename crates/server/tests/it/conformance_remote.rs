@@ -11,6 +11,7 @@ use tenure::{Remote, ServerUrl, StoreUrl};
 use tenure_conformance::{
     Bench, Capabilities, Case, Factory, MovedClock, Store, Task, all, carried, check_all,
 };
+use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::secret::Secret;
@@ -72,8 +73,13 @@ impl AroundEngine for Both {
     fn inner(&self) -> &dyn Engine {
         &*self.behind
     }
-    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        self.remote.call(namespace, request)
+    fn call_around(
+        &self,
+        by: Option<&TokenName>,
+        namespace: &Namespace,
+        request: Request,
+    ) -> CallFuture {
+        self.remote.call_by(by, namespace, request)
     }
 }
 

@@ -95,6 +95,7 @@ fn is_away(why: &CallError) -> bool {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tenure_core::access::TokenName;
     use tenure_core::job::NewJob;
     use tenure_core::requests::{Push, PushAnswer, Request};
     use tenure_engine::{Embedded, Location, Options};
@@ -117,12 +118,17 @@ mod tests {
             &*self.inner
         }
 
-        fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        fn call_around(
+            &self,
+            by: Option<&TokenName>,
+            namespace: &Namespace,
+            request: Request,
+        ) -> CallFuture {
             if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
                 let away = Fault::Unavailable("nobody leads".to_owned());
                 return Box::pin(async { Err(away.into()) });
             }
-            self.inner.call(namespace, request)
+            self.inner.call_by(by, namespace, request)
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use tenure_core::access::TokenName;
 use tenure_core::job::{Need, NewJob};
 use tenure_core::lease::{Ending, LeaseView, Leased, SettleItem, Worker};
 use tenure_core::names::{JobId, LimitName, Namespace, QueueName, WorkerId};
@@ -113,6 +114,16 @@ pub async fn run_in<O: Operation>(
     request: O,
 ) -> Result<O::Reply, CallError> {
     let call = engine.run(namespace, request);
+    tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
+}
+/// A call of a caller whose token has this name.
+pub async fn run_by<O: Operation>(
+    engine: &Embedded,
+    by: &str,
+    request: O,
+) -> Result<Reply, CallError> {
+    let by = TokenName::known(by);
+    let call = engine.call_by(by.as_ref(), &Namespace::main(), request.into());
     tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
 }
 pub async fn push(engine: &Embedded, jobs: Vec<NewJob>) -> Vec<PushedId> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
+use tenure_core::decode;
 use tenure_core::events::{Event, EventFilter, EventId, EventType, GapWhy};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace};
 use tenure_core::refusal::Code;
@@ -51,6 +52,60 @@ fn a_reader_goes_on_after_a_crash_of_an_always_synced_engine() {
         let rest = read(&engine, EventsSince::Id(seen.next)).await;
         assert_eq!((jobs(&rest.items), rest.gap), (vec!["j3", "j4"], None));
         assert_eq!(rest.items[0].id.number, seen.next.number + 1);
+    });
+}
+
+/// Each event by its type and the name of its caller.
+fn callers(events: &[Event]) -> Vec<String> {
+    let one = |event: &Event| match &event.happened.about.by {
+        Some(name) => format!("{} by {name}", event.happened.kind),
+        None => event.happened.kind.to_string(),
+    };
+    events.iter().map(one).collect()
+}
+
+#[test]
+fn events_of_a_change_name_its_caller_also_after_a_crash() {
+    block(async {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let always = || Options { durability: Durability::Always, ..options(&dir, &clock) };
+        let engine = Embedded::open(always()).unwrap();
+        let limit = || decode::put_limit("l", br#"{"concurrency": 1}"#).unwrap();
+        run_by(&engine, "ann", limit()).await.unwrap();
+        // A repeat changes nothing, so it has no event of its own.
+        run_by(&engine, "bob", limit()).await.unwrap();
+        run_by(&engine, "ann", Push { jobs: vec![job("a"), job("b")], answer: PushAnswer::Ids })
+            .await
+            .unwrap();
+        let cancel = || CancelJob { job: JobRef::parse("a").unwrap() };
+        run_by(&engine, "ann", cancel()).await.unwrap();
+        run_by(&engine, "bob", cancel()).await.unwrap();
+        let filter = JobFilter { queue: Some(queue()), ..JobFilter::default() };
+        run_by(&engine, "bob", DeleteJobs { filter, max: 9, cursor: None }).await.unwrap();
+        let schedule = br#"{"every": "1h", "job": {"queue": "other"}}"#;
+        let schedule = decode::put_schedule("s", schedule).unwrap();
+        run_by(&engine, "ann", schedule.clone()).await.unwrap();
+        for name in ["ann", "bob"] {
+            let id = JobId::parse("now").ok();
+            let run_now = RunScheduleNow { schedule: schedule.schedule.clone(), id };
+            run_by(&engine, name, run_now).await.unwrap();
+        }
+        run(&engine, DeleteSchedule { schedule: schedule.schedule }).await.unwrap();
+        let expected = [
+            "limit.changed by ann",
+            "job.pushed",
+            "job.pushed",
+            "job.cancelled by ann",
+            "job.deleted by bob",
+            "job.deleted by bob",
+            "schedule.changed by ann",
+            "job.pushed by ann",
+            "schedule.deleted",
+        ];
+        assert_eq!(callers(&read(&engine, EventsSince::First).await.items), expected);
+        engine.crash();
+        let engine = Embedded::open(always()).unwrap();
+        assert_eq!(callers(&read(&engine, EventsSince::First).await.items), expected);
     });
 }
 

@@ -14,7 +14,8 @@ use tenure_testkit::{TempDir, TestClock};
 use crate::store::calls::*;
 use crate::store::journal::{appending, dump, followed, journal_from, options_in, owner, taken};
 
-/// Entries of jobs with long payloads, a failed run and events: a snapshot of them has several parts.
+/// Entries of jobs with long payloads, a run and events, and a last one whose event names its caller: a snapshot of
+/// them has several parts.
 fn written() -> Vec<JournalEntry> {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
@@ -25,6 +26,7 @@ fn written() -> Vec<JournalEntry> {
         }
         let lease = take(&here.engine, 1).await.remove(0);
         settle(&here.engine, vec![done(&lease)]).await;
+        run_by(&here.engine, "ann", PauseQueue { queue: queue(), until: None }).await.unwrap();
     });
     here.engine.close();
     journal.entries()
@@ -126,6 +128,19 @@ fn half_of_a_snapshot_is_never_taken_for_a_store() {
         let sound = journal_from(&whole, &entries);
         assert_eq!(followed(&folder, &clock, &sound), dump(&dir.join("whole")), "{why}");
     }
+}
+
+#[test]
+fn only_an_entry_with_the_name_of_a_caller_has_the_newest_format() {
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    let entries = written();
+    let whole = snapshot(&dir.join("whole"), &clock, &entries);
+    let is_newest = |entry: &&JournalEntry| entry.body(3).is_ok();
+    let is_first = |entry: &&JournalEntry| entry.body(1).is_ok();
+    assert_eq!(entries.iter().filter(is_newest).count(), 1);
+    assert_eq!(entries.iter().filter(is_first).count(), entries.len() - 1);
+    assert_eq!(whole.parts().iter().filter(is_newest).count(), 1);
+    assert_eq!(whole.parts().iter().filter(is_first).count(), whole.parts().len() - 1);
 }
 
 #[test]
