@@ -8,6 +8,7 @@ mod budget;
 mod conformance_remote;
 mod description;
 mod edges;
+mod event_callers;
 mod events;
 mod flows;
 mod forward;

@@ -98,6 +98,15 @@ fn about_site(folder: &Path) -> Vec<(String, String, u64, u64)> {
     about.map(one).collect()
 }
 
+/// The callers of the changes of limits, in the order of their events.
+fn in_events(server: &Server) -> Vec<String> {
+    let answer = api(server, "ann", "GET /v1/events?since=first&type=limit.changed", "");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let read: Value = serde_json::from_str(body).unwrap_or_else(|why| panic!("{why}: {answer}"));
+    let items = read["items"].as_array().unwrap();
+    items.iter().map(|event| event["by"].as_str().unwrap_or("nobody").to_owned()).collect()
+}
+
 fn line(caller: &str, via: &str, new: u64) -> (String, String, u64, u64) {
     (caller.to_owned(), via.to_owned(), 200, new)
 }
@@ -130,6 +139,9 @@ fn a_change_has_one_line_whichever_server_is_asked() {
     let led = [line("ann", "server", 3), line("bob", "page", 4), line("bob", "server", 5)];
     assert_eq!(about_site(&of_leader), led);
     assert!(about_site(&of_other).is_empty(), "the leader has the lines");
+    for server in &servers {
+        assert_eq!(in_events(server), ["ann", "bob", "bob"], "each server has the events");
+    }
     // The page of the leader shows them, with the hash of the last line in its totals.
     let stats = api(other, "ann", "GET /v1/stats", "");
     assert!(stats.contains("\"hash\":"), "{stats}");
@@ -141,4 +153,5 @@ fn a_change_has_one_line_whichever_server_is_asked() {
     leader(&servers);
     assert_eq!(about_site(&of_leader), led, "no line is lost, and the chain is whole");
     assert_eq!(about_site(&of_other), [line("ann", "page", 7)]);
+    assert_eq!(in_events(&servers[0]), ["ann", "bob", "bob", "ann"]);
 }

@@ -1,5 +1,6 @@
 //! Reading events.
 
+use tenure::core::access::TokenName;
 use tenure::core::events::{EventFilter, EventId, EventType, GapWhy};
 use tenure::core::names::{PoolName, ScheduleId};
 use tenure::core::requests::*;
@@ -15,7 +16,8 @@ const LATER: EventId = EventId { life: 10, number: 9 };
 const EVENTS: &str = r#"{"items":[{"id":"a-7","at":"2026-12-01T09:55:00.000000Z",
     "type":"job.granted","job":"j1","queue":"q","flow":null,"schedule":null,"lease":"l1","fence":9,
     "holder":"w","attempt":2,"new":1},{"id":"a-8","at":"2026-12-01T09:55:00.000000Z",
-    "type":"job.exploded","loud":true}],"next":"a-8",
+    "type":"job.exploded","loud":true},{"id":"a-9","at":"2026-12-01T09:55:00.000000Z",
+    "type":"limit.changed","limit":"site","by":"ann"}],"next":"a-9",
     "gap":{"after":"a-1","first":"a-7","why":"dropped"},"new":1}"#;
 
 pub fn rows() -> Vec<Row> {
@@ -43,9 +45,11 @@ pub fn rows() -> Vec<Row> {
             200,
             EVENTS,
             // A type that this client does not know yet is skipped.
-            R::ReadEvents(read) if read.items.len() == 1
+            R::ReadEvents(read) if read.items.len() == 2
                 && read.items[0].happened.about.attempt == Some(2)
-                && read.next.number == 8
+                && read.items[0].happened.about.by.is_none()
+                && read.items[1].happened.about.by == TokenName::known("ann")
+                && read.next.number == 9
                 && read.gap.as_ref().is_some_and(|gap| gap.why == GapWhy::Dropped)
         ),
         row!(

@@ -58,6 +58,12 @@ impl Server {
         Server::at(Leadership::always(engine.clone()), engine, tokens, config, None, None)
     }
 
+    /// A server with these tokens, on a store that a test has opened.
+    pub fn on(engine: Arc<dyn Engine>, tokens: Tokens) -> Self {
+        let leadership = Leadership::always(engine.clone());
+        Server::at(leadership, engine, tokens, Config::default(), None, None)
+    }
+
     /// A server with these tokens and a trail.
     pub fn with_trail(tokens: Tokens, trail: Trail) -> Self {
         let engine: Arc<dyn Engine> =
