@@ -50,6 +50,24 @@ def test_an_event_has_more_in_brackets(m: Tenure) -> None:
     assert granted["attempt"] == 1 and granted["fence"] > 0
 
 
+def test_an_event_names_the_token_whose_call_made_it(folder: object) -> None:
+    from pathlib import Path
+
+    token = "a-token-of-thirty-two-characters"
+    server = Server("memory:", Path(str(folder)), token).start()
+    try:
+        with Tenure(server.url, token=token) as client:
+            client.limits.set("site", concurrency=1)
+            client.push("q")
+            events = client.events(since="first", wait="100ms")
+            assert [(event.type, event.by) for event in events] == [
+                ("limit.changed", "token-1"),
+                ("job.pushed", None),
+            ]
+    finally:
+        server.kill()
+
+
 def test_events_that_were_dropped_are_told_as_a_gap(folder: object) -> None:
     from pathlib import Path
 

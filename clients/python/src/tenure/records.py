@@ -438,6 +438,8 @@ class Event(Record):
     limit: Optional[str] = None
     pool: Optional[str] = None
     why: Optional[str] = None
+    #: The name of the token whose call made it, if the call needed `operate` or `admin`.
+    by: Optional[str] = None
 
     def __getitem__(self, name: str) -> Any:
         return self.raw[name]

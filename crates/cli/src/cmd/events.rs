@@ -75,7 +75,8 @@ fn line(event: &Event) -> String {
 /// The details of an event, in the order of the reference.
 fn said(about: &About, is_job: bool) -> Vec<String> {
     let About { flow, why, on, lease, holder, run_at, error, outcome, .. } = about;
-    let About { limit, pool, resource, until, external, moment, n, counts, attempt, .. } = about;
+    let About { limit, pool, resource, until, external, moment, n, counts, attempt, by, .. } =
+        about;
     let mut words = Vec::new();
     let name = |name: &dyn ToString| name.to_string();
     words.extend(limit.as_ref().map(|limit| name(limit)));
@@ -105,11 +106,13 @@ fn said(about: &About, is_job: bool) -> Vec<String> {
     });
     words.extend(run_at.map(|at| format!("again at {}", exactly(at))));
     words.extend(until.map(|until| format!("until {}", exactly(until))));
+    words.extend(by.as_ref().map(|by| format!("by {by}")));
     words
 }
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::access::TokenName;
     use tenure_core::events::{EventId, EventType, Happened};
     use tenure_core::names::{JobId, LimitName, QueueName, ScheduleId};
     use tenure_core::time::Moment;
@@ -150,6 +153,12 @@ mod tests {
         assert_eq!(
             shown(EventType::LimitObserved, observed),
             "2026-12-01T08:00:04.120877Z  limit.observed        scrapy  3 outside\n"
+        );
+        let by = TokenName::known("ann");
+        let changed = About { limit: LimitName::parse("scrapy").ok(), by, ..About::default() };
+        assert_eq!(
+            shown(EventType::LimitChanged, changed),
+            "2026-12-01T08:00:04.120877Z  limit.changed         scrapy  by ann\n"
         );
     }
 

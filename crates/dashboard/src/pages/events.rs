@@ -8,7 +8,7 @@ use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{clock, command, empty};
+use crate::show::{caller, clock, command, empty};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -143,7 +143,10 @@ fn row(visit: &Visit, event: &Event) -> Markup {
                 @if let Some(id) = &about.schedule { a href=(visit.to("schedules", id)) { (id) } " " }
                 @if let Some(flow) = &about.flow { a href=(visit.to("flows", flow)) { (flow) } }
             }
-            td class="soft" { @for text in more.iter().flatten() { (text) " " } }
+            td class="soft" {
+                @for text in more.iter().flatten() { (text) " " }
+                (caller(visit, about.by.as_ref()))
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! list, the same as a command.
 
 use maud::{Markup, html};
+use tenure_core::access::TokenName;
 
 use crate::command::ShownCommand;
 use crate::language::sentences;
@@ -9,6 +10,7 @@ use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { PartWords;
     by_command: "On the command line", "等价的命令行";
+    by(name): "by {name}", "由 {name}";
     back: "Leave it as it is", "返回，不做更改";
     next_page: "Next page", "下一页";
     first_page: "First page", "第一页";
@@ -29,6 +31,11 @@ pub(crate) fn commands(visit: &Visit, shown: &[ShownCommand]) -> Markup {
             @for one in shown { code class="cmd" tabindex="0" { (one.text()) } }
         }
     }
+}
+
+/// The caller of a change, behind it; nothing where no caller is known.
+pub(crate) fn caller(visit: &Visit, name: Option<&TokenName>) -> Markup {
+    html! { @if let Some(name) = name { span class="soft" { " " (PartWords(visit.tongue).by(name)) } } }
 }
 
 /// A button that does one thing: a form without fields that is sent to `path`. Like all parts that lead to an action, it

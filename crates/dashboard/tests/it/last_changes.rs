@@ -68,6 +68,21 @@ fn pages_show_who_changed_their_thing_to_administrators_alone() {
 }
 
 #[test]
+fn events_and_the_history_of_a_job_name_the_caller_of_a_change() {
+    let served = served(vec![listed("ann", &["view", "admin", "operate"], &["*"])]);
+    let ann = session(&served, &token("ann"));
+    let job = served.push(r#"{"queue":"mail"}"#);
+    assert_eq!(post(&served, &ann, "/limits/site/set", "concurrency=3").status, 303);
+    assert_eq!(post(&served, &ann, &format!("/jobs/{job}/cancel"), "").status, 303);
+    let page = get(&served, &ann, "/events").page();
+    assert_eq!(page.matches("by ann").count(), 2, "the push has none: {page}");
+    let page = get(&served, &ann, &format!("/jobs/{job}")).page();
+    let story = page.split("Event history").nth(1).unwrap();
+    assert!(story.contains("Cancelled<span class=\"soft\"> by ann</span>"), "{story}");
+    assert_eq!(story.matches("by ann").count(), 1, "{story}");
+}
+
+#[test]
 fn a_page_shows_the_last_five_changes() {
     let served = served(vec![listed("ann", &["view", "admin"], &["*"])]);
     let ann = session(&served, &token("ann"));

@@ -10,7 +10,7 @@ use tenure_core::time::Moment;
 
 use super::timeline::{self, spans_of};
 use crate::language::sentences;
-use crate::show::clock;
+use crate::show::{caller, clock};
 use crate::visit::{Unanswered, Visit};
 
 sentences! { StoryWords;
@@ -199,6 +199,7 @@ fn of_event(visit: &Visit, words: StoryWords, event: &Event) -> Option<StoryStep
         @if let Some(run_at) = about.run_at.filter(|run_at| *run_at > event.happened.at) {
             span class="soft" { " " (until) " " (clock(visit, run_at)) }
         }
+        (caller(visit, about.by.as_ref()))
     };
     Some(StoryStep { at: event.happened.at, class, says, error: about.error.clone() })
 }
