@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -50,18 +52,20 @@ def test_an_event_has_more_in_brackets(m: Tenure) -> None:
     assert granted["attempt"] == 1 and granted["fence"] > 0
 
 
-def test_an_event_names_the_token_whose_call_made_it(folder: object) -> None:
-    from pathlib import Path
-
+def test_an_event_names_the_token_whose_call_made_it(folder: Path) -> None:
     token = "a-token-of-thirty-two-characters"
-    server = Server("memory:", Path(str(folder)), token).start()
+    (folder / "tokens.toml").write_text(
+        '[[token]]\nname = "ann"\nscopes = ["admin", "push", "view"]\nnamespaces = ["*"]\n'
+        f'sha256 = "{sha256(token.encode()).hexdigest()}"\n'
+    )
+    server = Server("memory:", folder, None, "--tokens", str(folder / "tokens.toml")).start()
     try:
         with Tenure(server.url, token=token) as client:
             client.limits.set("site", concurrency=1)
             client.push("q")
             events = client.events(since="first", wait="100ms")
             assert [(event.type, event.by) for event in events] == [
-                ("limit.changed", "token-1"),
+                ("limit.changed", "ann"),
                 ("job.pushed", None),
             ]
     finally:

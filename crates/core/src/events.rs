@@ -160,7 +160,7 @@ fields! {
     /// Members of the flow by state.
     counts: FlowCounts,
     /// The name of the token whose call made the event, if the call needed `operate` or `admin`. Absent from all others,
-    /// also where a server asks for no token.
+    /// also where a token has no name of its own or a server asks for none.
     by: TokenName,
 }
 

@@ -341,9 +341,11 @@ impl Grants {
         &self.name
     }
 
-    /// The name of its token; `None` where a server asks for none.
+    /// The name that its token has of its own; `None` for a token with all rights, and where a server asks for none.
     pub fn token_name(&self) -> Option<TokenName> {
-        TokenName::of(&self.name).filter(|name| name.as_str() != ANYONE)
+        let is_own =
+            |name: &TokenName| name.as_str() != ANYONE && !name.as_str().starts_with(UNNAMED);
+        TokenName::of(&self.name).filter(is_own)
     }
 
     pub fn scopes(&self) -> ScopeSet {

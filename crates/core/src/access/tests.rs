@@ -53,12 +53,12 @@ fn read_contains_view_and_no_other_scope_contains_one() {
 }
 
 #[test]
-fn a_token_has_a_name_and_a_caller_without_a_token_has_none() {
+fn a_listed_token_has_a_name_of_its_own_and_others_have_none() {
     let name = |grants: &Grants| grants.token_name().map(|name| name.to_string());
     let long = Grants::all_by_name(&format!("token-{}", "1".repeat(80)));
     for (grants, expected) in [
         (Some(grants(&["admin"])), Some("crawler")),
-        (Some(Grants::all_of_token(1)), Some("token-1")),
+        (Some(Grants::all_of_token(1)), None),
         (Some(Grants::all_of_anyone()), None),
         (Grants::all_by_name("anyone"), None),
         (Some(Grants::nothing()), None),
