@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proxy import Proxy
-from tenure import Tenure, errors
+from tenure import Tenure, errors, limit
 from tenure._wire import Response
 from tenure.scarce import set_plan
 
@@ -47,14 +47,18 @@ def test_a_set_sends_no_change_that_is_refused(
 
 _MISSING = Response(404, {"code": "limit_not_found", "detail": "there is no limit"})
 _FORBIDDEN = Response(403, {"code": "forbidden", "detail": "the token may not"})
-_SHOWN = Response(200, {"name": "site:a", "template": None})
-_OF_TEMPLATE = Response(200, {"name": "site:a", "template": "site:*"})
+_SHOWN = Response(200, {"name": "site:a", "template": None, "concurrency": 1, "rate": None})
+_WITH_RATE = Response(200, {"name": "site:a", "concurrency": None, "rate": {"count": 1}})
+_OF_TEMPLATE = Response(200, {"name": "site:a", "template": "site:*", "concurrency": 1})
+_IN_USE = Response(200, {"name": "site:a", "template": None, "concurrency": None, "rate": None})
 _DONE = Response(200, {"name": "site:a", "concurrency": 3})
 
 SEQUENCES: list[tuple[str, dict[str, Response], str]] = [
     ("missing", {"GET": _MISSING, "PUT": _DONE}, "GET PUT"),
     ("there", {"GET": _SHOWN, "PATCH": _DONE}, "GET PATCH"),
+    ("there with a rate alone", {"GET": _WITH_RATE, "PATCH": _DONE}, "GET PATCH"),
     ("with settings of its template alone", {"GET": _OF_TEMPLATE, "PUT": _DONE}, "GET PUT"),
+    ("deleted and still held", {"GET": _IN_USE, "PUT": _DONE}, "GET PUT"),
     ("hidden and there", {"GET": _FORBIDDEN, "PATCH": _DONE}, "GET PATCH"),
     ("hidden and missing", {"GET": _FORBIDDEN, "PATCH": _MISSING, "PUT": _DONE}, "GET PATCH PUT"),
     ("deleted meanwhile", {"GET": _SHOWN, "PATCH": _MISSING, "PUT": _DONE}, "GET PATCH PUT"),
@@ -87,6 +91,17 @@ def test_a_set_looks_before_it_changes(answers: dict[str, Response], sent: str) 
     last = answers[methods[-1]]
     assert " ".join(methods) == sent
     assert outcome == (last.data if last.status < 400 else last.status)
+
+
+def test_a_limit_that_was_deleted_while_it_is_held_is_put(
+    p: Tenure, m: Tenure, proxy: Proxy
+) -> None:
+    m.limits.set("held", concurrency=1)
+    with m.acquire(limit("held"), wait="5s"):
+        m.limits.delete("held")
+        assert m.limits.get("held").template is None
+        p.limits.set("held", concurrency=2)
+    assert proxy.seen == [("GET", "/v1/limits/held"), ("PUT", "/v1/limits/held")]
 
 
 def test_replace_sets_back_what_is_not_given(t: Tenure) -> None:

@@ -1062,6 +1062,11 @@ export interface PreviewCall {
 }
 
 export interface Problem {
+  /**
+   * The name of the caller's token, if that has used up its calls or in_flight: the caller waits as
+   * long as Retry-After says.
+   */
+  caller?: string;
   /** What is wrong, for programs; it never changes its meaning. */
   code: Code;
   /** What is wrong with this very call, in a sentence. */

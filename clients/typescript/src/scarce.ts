@@ -155,7 +155,8 @@ class Named<T, S> {
   /** Sets what is given, and leaves the rest as it is; makes what is not there. */
   async set(name: string, settings: S, options?: Abortable): Promise<T> {
     const read = readOptions(settings as object, this.shape, `${this.kind}.set`);
-    const send = (method: Call["method"], body?: object) => this.call<T>("set", method, name, [], options, body);
+    const send = (method: Call["method"], body?: object) =>
+      this.call<T & Partial<Limit>>("set", method, name, [], options, body);
     const put = (refused: { status?: number }) => {
       if (refused.status !== 404) throw refused;
       return send("PUT", read);
@@ -164,8 +165,8 @@ class Named<T, S> {
     // It looks first: the trail has each refused change, so a refused patch would stand there beside each thing that
     // is made.
     return await send("GET").then(
-      // A limit without settings of its own shows those of its template.
-      (shown) => ((shown as { template?: string | null }).template ? send("PUT", read) : patch()),
+      // A limit without settings of its own shows those of its template, or none while it is only in use.
+      (shown) => (shown.template || (shown.concurrency === null && !shown.rate) ? send("PUT", read) : patch()),
       // A token that may not look may change all the same.
       (refused) => (refused.status === 403 ? patch() : put(refused)),
     );

@@ -225,11 +225,18 @@ test("a set sends no change that is refused", async () => {
 });
 
 test("a set looks before it changes", async () => {
-  const [shown, ofTemplate, done] = [{ template: null }, { template: "site:*" }, { template: null, concurrency: 3 }];
+  const bare = { template: null, concurrency: null, rate: null };
+  const [shown, ofTemplate] = [
+    { ...bare, rate: { count: 1 } },
+    { ...bare, template: "site:*", concurrency: 1 },
+  ];
+  const done = { ...bare, concurrency: 3 };
   for (const [answers, methods] of [
     [{ GET: 404, PUT: done }, "GET PUT"],
     [{ GET: shown, PATCH: done }, "GET PATCH"],
     [{ GET: ofTemplate, PUT: done }, "GET PUT"],
+    // It was deleted, and a lease still holds it.
+    [{ GET: bare, PUT: done }, "GET PUT"],
     // A token that may change settings and not see them.
     [{ GET: 403, PATCH: done }, "GET PATCH"],
     [{ GET: 403, PATCH: 404, PUT: done }, "GET PATCH PUT"],

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::ids;
+use crate::token_bounds;
 
 /// The longest wait that one lease call asks for: a sixth of the ttl. A token (a ttl of zero) is held
 /// by nobody and cannot be read too late, so that any slice serves.
@@ -53,6 +54,9 @@ pub struct Asking {
     waits: bool,
     /// When the first call after the last answer failed, or its answer was due if that is earlier.
     away_since: Option<Instant>,
+    /// Whether it was away since a call was last answered well; a refusal in between does not tell the caller that it is
+    /// back.
+    was_away: bool,
     backoff: Backoff,
     /// The id of the next call.
     id: RequestId,
@@ -74,6 +78,7 @@ impl Asking {
         Asking {
             waits: false,
             away_since: None,
+            was_away: false,
             backoff: Backoff::default(),
             id: ids::request_id(),
             unknown_since: None,
@@ -96,7 +101,8 @@ impl Asking {
         self.waits = true;
         self.id = ids::request_id();
         self.unknown_since = None;
-        let again = self.away_since.take().is_some();
+        self.away_since = None;
+        let again = std::mem::take(&mut self.was_away);
         if granted || took >= wait.std() / 2 {
             self.backoff = Backoff::default();
             return Answered { again, pause: Duration::ZERO };
@@ -107,12 +113,19 @@ impl Asking {
     /// The call sent at `sent`, with a wait of `wait`, failed. Returns how long to pause before the retry; `None` if a
     /// retry is useless, because the call was refused or nothing ever answered.
     pub fn failed(&mut self, error: &CallError, sent: Instant, wait: Span) -> Option<Duration> {
+        if let Some(pause) = token_bounds::wait_after_error(error) {
+            // The engine is there. The id stays: nothing happened, and an earlier call under it may have a grant.
+            self.waits = true;
+            self.away_since = None;
+            return Some(pause);
+        }
         // It was sent, so something listens there.
         self.waits |= matches!(error, CallError::Fault(Fault::Unknown(_)));
         if !self.waits || !passes(error) {
             return None;
         }
         self.away_since.get_or_insert_with(|| Instant::now().min(sent + wait.std()));
+        self.was_away = true;
         if matches!(error, CallError::Fault(Fault::Unknown(_))) {
             self.unknown_since.get_or_insert(sent);
         }
@@ -139,6 +152,7 @@ impl Asking {
 mod tests {
     use super::*;
     use tenure_core::refusal::Refusal;
+    use tenure_core::sentences::AccessRefusal;
 
     fn unavailable() -> CallError {
         CallError::Fault(Fault::Unavailable("away".to_owned()))
@@ -177,6 +191,28 @@ mod tests {
             let sent = error == unknown();
             assert_eq!(failed(Asking::new()).is_some(), sent, "{error:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_bounds_of_a_token_are_waited_for_under_the_same_id() {
+        let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
+        let no: Refusal = AccessRefusal::TooManyCalls { caller, calls, wait_s: 90 }.into();
+        let wait = Span::from_s(5);
+        let mut asking = Asking::new();
+        let first = asking.call().0;
+        asking.failed(&unknown(), Instant::now(), wait).unwrap();
+        tokio::time::advance(Duration::from_secs(20)).await;
+        for _ in 0..3 {
+            let pause = asking.failed(&no.clone().into(), Instant::now(), wait);
+            assert_eq!(pause, Some(Duration::from_secs(90)));
+            tokio::time::advance(Duration::from_secs(90)).await;
+            // It answers: that is no absence. But the first call may have got a grant.
+            assert_eq!((asking.away(), asking.call().0), (Duration::ZERO, first.clone()));
+            assert!(asking.call().1.is_some());
+        }
+        assert!(asking.answered(true, wait, Duration::ZERO).again, "it was away before");
+        assert!(!asking.answered(true, wait, Duration::ZERO).again);
+        assert!(Asking::new().failed(&no.into(), Instant::now(), wait).is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -67,6 +67,9 @@ pub(crate) async fn wait_for<E: Ends>(
     mut what: E,
     longest: Option<Duration>,
 ) -> Result<E::View, CallError> {
+    // What fails is repeated here, so that no repeat outlasts `longest`; a caller that does not wait makes one call.
+    let once = client.once();
+    let client = if longest == Some(Duration::ZERO) { client } else { &once };
     let begun = Instant::now();
     let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
     // A server that restarts may not be there yet; a caller that does not wait gets the fault at once.
@@ -131,7 +134,7 @@ mod tests {
     use tenure_core::job::JobState;
     use tenure_core::names::{JobId, UniqueKey};
     use tenure_core::requests::{GetResult, Reply, Request};
-    use tenure_core::sentences::StoreRefusal;
+    use tenure_core::sentences::{AccessRefusal, StoreRefusal};
     use tenure_core::time::Moment;
     use tenure_testkit::fake::{Fake, Says, unavailable, unknown};
 
@@ -227,6 +230,29 @@ mod tests {
             assert!(asked(&fake, job(), longest).await.is_err());
             let took = begun.elapsed().as_secs();
             assert!((at_least..=at_most).contains(&took), "{took}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_must_wait_is_waited_for_within_the_wait() {
+        // A caller that does not wait makes one call, which has a minute.
+        for (longest, refusals, took, is_done) in [
+            (None, 20, 140, true),
+            (Some(30), 3, 21, true),
+            (Some(30), 20, 30, false),
+            (Some(0), 3, 21, true),
+        ] {
+            let fake = Fake::new(move |_, before| {
+                if before >= refusals {
+                    return done();
+                }
+                let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
+                let no = AccessRefusal::TooManyCalls { caller, calls, wait_s: 7 };
+                Says::Now(Err(CallError::Refused(no.into())))
+            });
+            let begun = Instant::now();
+            let ended = asked(&fake, job(), longest).await;
+            assert_eq!((begun.elapsed().as_secs(), ended.is_ok()), (took, is_done), "{ended:?}");
         }
     }
 

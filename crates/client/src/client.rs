@@ -87,7 +87,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of this engine. Calls with an unknown outcome are retried with the same ids, for at most a minute.
+    /// A client of this engine. Calls with an unknown outcome are retried with the same ids, for at most a minute. So are
+    /// calls of a token that has used up its bounds, as soon as it may make them.
     pub fn new(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
         Client::opened(engine, namespace, Opened::Elsewhere)
     }

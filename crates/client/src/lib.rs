@@ -103,6 +103,8 @@ pub mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[doc(hidden)]
+pub mod token_bounds;
+#[doc(hidden)]
 pub mod until_empty;
 #[doc(hidden)]
 pub mod url;

@@ -236,6 +236,15 @@ pub struct LimitView {
     pub line: Vec<Waiter>,
 }
 
+impl LimitView {
+    /// Whether it has settings of its own. A limit without any shows those of its template; without a template it is
+    /// shown for as long as something of it is in use, and has neither a concurrency nor a rate.
+    pub fn has_own_settings(&self) -> bool {
+        let LimitSettings { concurrency, rate, .. } = &self.settings;
+        self.template.is_none() && (concurrency.is_some() || rate.is_some())
+    }
+}
+
 /// A pool as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PoolView {

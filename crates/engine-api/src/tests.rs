@@ -40,11 +40,11 @@ fn a_typed_call_outlives_what_it_was_made_of() {
     }
 }
 
-fn view(template: Option<&str>) -> LimitView {
+fn view(template: Option<&str>, concurrency: Option<u32>) -> LimitView {
     LimitView {
         name: LimitName::parse("site:a").unwrap(),
         template: template.map(|name| LimitName::parse(name).unwrap()),
-        settings: LimitSettings::default(),
+        settings: LimitSettings { concurrency, ..LimitSettings::default() },
         in_use: 0,
         resting: 0,
         external: 0,
@@ -71,7 +71,7 @@ struct OneLimit {
 impl Engine for OneLimit {
     fn call(&self, _: &Namespace, request: Request) -> CallFuture {
         self.asked.lock().unwrap().push(request.spec().name);
-        let done = || Put { view: view(None), created: false };
+        let done = || Put { view: view(None, Some(3)), created: false };
         let answer = match request {
             Request::GetLimit(_) => self.get.clone().map(Reply::GetLimit),
             Request::PatchLimit(_) if self.patches => Ok(Reply::PatchLimit(done())),
@@ -93,14 +93,16 @@ fn a_thing_that_is_not_there_is_put_without_a_refused_patch() {
     let away = || CallError::from(Fault::Unavailable("away".to_owned()));
     for (get, patches, asked) in [
         (Err(no(Code::LimitNotFound)), false, &["get_limit", "put_limit"][..]),
-        (Ok(view(None)), true, &["get_limit", "patch_limit"]),
+        (Ok(view(None, Some(1))), true, &["get_limit", "patch_limit"]),
         // It has the settings of its template, and none of its own.
-        (Ok(view(Some("site:*"))), false, &["get_limit", "put_limit"]),
+        (Ok(view(Some("site:*"), Some(1))), false, &["get_limit", "put_limit"]),
+        // It was deleted, and a lease still holds it.
+        (Ok(view(None, None)), false, &["get_limit", "put_limit"]),
         // The token may change settings and not see them.
         (Err(no(Code::Forbidden)), true, &["get_limit", "patch_limit"]),
         (Err(no(Code::Forbidden)), false, &["get_limit", "patch_limit", "put_limit"]),
         // It was deleted in between.
-        (Ok(view(None)), false, &["get_limit", "patch_limit", "put_limit"]),
+        (Ok(view(None, Some(1))), false, &["get_limit", "patch_limit", "put_limit"]),
         (Err(away()), true, &["get_limit"]),
     ] {
         let engine = OneLimit { get, patches, asked: Mutex::default() };

@@ -72,8 +72,12 @@ pub use program::{
 };
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
+pub use tenure_core::access::{GivenGrants, Grants, NotGrants};
 pub use tenure_engine::{Seal, SealKeyError};
-pub use tokens::{LISTED_TOKENS_MAX, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, token_hash};
+pub use tokens::{
+    LISTED_TOKENS_MAX, ListedRefused, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, check_listed,
+    token_hash,
+};
 pub use trail::{
     CallRecord, TRAIL_FOLDER, Trail, TrailBreak, TrailOptions, TrailPlace, VerifiedTrail,
     follow_leadership, verify_trail, write_offline,

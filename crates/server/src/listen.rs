@@ -36,16 +36,22 @@ impl fmt::Display for ListenRefused {
 }
 impl std::error::Error for ListenRefused {}
 
-/// Checks that a server with these tokens may listen at this address. A caller needs only one of
-/// them, so each must be good.
+/// Checks that a server with these tokens with all rights may listen at this address. A caller needs
+/// only one of them, so each must be good. `has_listed`: the server also has hashes of tokens, whose length
+/// it cannot check; tokens that Tenure makes are long.
 ///
 /// # Errors
 /// [`ListenRefused`] if the address is not loopback and there is no token, or a short one.
-pub fn may_listen(at: SocketAddr, tokens: &[Secret]) -> Result<(), ListenRefused> {
+pub fn may_listen(
+    at: SocketAddr,
+    tokens: &[Secret],
+    has_listed: bool,
+) -> Result<(), ListenRefused> {
     if at.ip().to_canonical().is_loopback() {
         return Ok(());
     }
     match tokens {
+        [] if has_listed => Ok(()),
         [] => Err(ListenRefused::NoToken(at)),
         tokens if tokens.iter().any(is_short) => Err(ListenRefused::ShortToken(at)),
         _ => Ok(()),
@@ -62,21 +68,23 @@ mod tests {
         let short = Secret::new("x".repeat(TOKEN_BYTES_MIN - 1));
         let (none, long_and_short) = (vec![], vec![long.clone(), short.clone()]);
         let (long, short) = (vec![long.clone(), long], vec![short]);
-        for (at, tokens, may) in [
-            ("127.0.0.1:7171", &none, true),
-            ("127.9.9.9:0", &none, true),
-            ("[::1]:7171", &none, true),
-            ("[::ffff:127.0.0.1]:1", &none, true),
-            ("127.0.0.1:7171", &short, true),
-            ("0.0.0.0:7171", &none, false),
-            ("[::]:7171", &none, false),
-            ("192.168.1.5:7171", &none, false),
-            ("0.0.0.0:7171", &short, false),
-            ("0.0.0.0:7171", &long_and_short, false),
-            ("0.0.0.0:7171", &long, true),
+        for (at, tokens, has_listed, may) in [
+            ("127.0.0.1:7171", &none, false, true),
+            ("127.9.9.9:0", &none, false, true),
+            ("[::1]:7171", &none, false, true),
+            ("[::ffff:127.0.0.1]:1", &none, false, true),
+            ("127.0.0.1:7171", &short, false, true),
+            ("0.0.0.0:7171", &none, false, false),
+            ("[::]:7171", &none, false, false),
+            ("192.168.1.5:7171", &none, false, false),
+            ("0.0.0.0:7171", &none, true, true),
+            ("0.0.0.0:7171", &short, false, false),
+            ("0.0.0.0:7171", &short, true, false),
+            ("0.0.0.0:7171", &long_and_short, false, false),
+            ("0.0.0.0:7171", &long, false, true),
         ] {
             let at: SocketAddr = at.parse().unwrap();
-            assert_eq!(may_listen(at, tokens).is_ok(), may, "{at}");
+            assert_eq!(may_listen(at, tokens, has_listed).is_ok(), may, "{at}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
-use tenure_core::access::Scope;
+use tenure_core::access::{Scope, WHOLE_STORE};
 use tenure_core::requests::{Operation, ReadEvents};
 
 use crate::examples;
@@ -119,8 +119,10 @@ fn operation(route: &Route) -> Value {
         Access::Server(scope) | Access::Namespace(scope) => {
             operation["x-scope"] = json!(scope.as_str());
         }
-        // It takes others, too, which the document cannot say.
-        Access::WholeStore => operation["x-scope"] = json!(Scope::Admin.as_str()),
+        Access::WholeStore => {
+            operation["x-scope"] = json!(WHOLE_STORE.map(Scope::as_str));
+            operation["x-namespaces"] = json!("*");
+        }
     }
     operation
 }
@@ -283,6 +285,19 @@ mod tests {
         for kind in kinds.as_array().unwrap() {
             let read: ReasonKind = serde_json::from_value(kind.clone()).unwrap();
             assert!(!matches!(read, ReasonKind::Other(_)), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_route_says_the_scopes_that_its_callers_need() {
+        for route in routes::all() {
+            let operation = &document()["paths"][route.path][route.method.as_str().to_lowercase()];
+            let scopes = match route.access() {
+                Access::Open | Access::AnyToken => Value::Null,
+                Access::Server(scope) | Access::Namespace(scope) => json!(scope.as_str()),
+                Access::WholeStore => json!(["read", "work", "admin"]),
+            };
+            assert_eq!(operation["x-scope"], scopes, "{}", route.name);
         }
     }
 

@@ -4,6 +4,7 @@
 //! There are two lists. Tokens of the first have all rights, and are kept whole. Of the others a file has the hash and
 //! the grants, and nobody but their holders has the token.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,59 @@ pub struct ListedToken {
     pub grants: Grants,
     /// SHA-256 of the whole token. A random token needs no slow hash.
     pub sha256: [u8; 32],
+}
+
+/// Why tokens with grants of their own cannot be valid together. A place in their list counts from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListedRefused {
+    /// There are this many, more than [`LISTED_TOKENS_MAX`].
+    TooMany(usize),
+    /// Two have one name, by which the log, the trail and other servers know them.
+    SameName { first: usize, second: usize },
+    /// Two are the same token.
+    SameToken { first: usize, second: usize },
+}
+
+impl fmt::Display for ListedRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, second, what) = match self {
+            ListedRefused::TooMany(count) => {
+                return write!(
+                    f,
+                    "there are {count} tokens with grants, and {LISTED_TOKENS_MAX} are the most"
+                );
+            }
+            ListedRefused::SameName { first, second } => (first, second, "have one name"),
+            ListedRefused::SameToken { first, second } => (first, second, "are the same token"),
+        };
+        write!(
+            f,
+            "the tokens with grants {} and {} {what}; give each its own",
+            first + 1,
+            second + 1
+        )
+    }
+}
+impl std::error::Error for ListedRefused {}
+
+/// Checks that tokens with grants of their own can be valid together.
+///
+/// # Errors
+/// There are too many, or two cannot be told apart.
+pub fn check_listed(tokens: &[ListedToken]) -> Result<(), ListedRefused> {
+    if tokens.len() > LISTED_TOKENS_MAX {
+        return Err(ListedRefused::TooMany(tokens.len()));
+    }
+    let (mut names, mut hashes) = (HashMap::new(), HashMap::new());
+    for (second, token) in tokens.iter().enumerate() {
+        if let Some(first) = names.insert(token.grants.name(), second) {
+            return Err(ListedRefused::SameName { first, second });
+        }
+        if let Some(first) = hashes.insert(token.sha256, second) {
+            return Err(ListedRefused::SameToken { first, second });
+        }
+    }
+    Ok(())
 }
 
 /// The hash by which a [`ListedToken`] is found.
@@ -358,6 +412,33 @@ mod tests {
         assert_eq!((who("tnr_a_x"), who("root").as_deref()), (None, Some("token-1")));
         tokens.replace(secrets(&["new"]));
         assert!(tokens.are_asked_for() && who("root").is_none());
+    }
+
+    #[test]
+    fn tokens_that_cannot_be_told_apart_are_refused() {
+        let one = |name: &str, token: &str| listed(name, "view", token, None);
+        let all = vec![one("a", "x"), one("b", "y"), one("c", "z")];
+        assert_eq!(check_listed(&all), Ok(()));
+        for (more, no, says) in [
+            (
+                one("b", "w"),
+                ListedRefused::SameName { first: 1, second: 3 },
+                "2 and 4 have one name",
+            ),
+            (
+                one("d", "z"),
+                ListedRefused::SameToken { first: 2, second: 3 },
+                "3 and 4 are the same",
+            ),
+        ] {
+            let mut all = all.clone();
+            all.push(more);
+            assert_eq!(check_listed(&all), Err(no));
+            assert!(no.to_string().contains(says), "{no}");
+        }
+        let many: Vec<_> =
+            (0..=LISTED_TOKENS_MAX).map(|n| one(&format!("n{n}"), &n.to_string())).collect();
+        assert_eq!(check_listed(&many), Err(ListedRefused::TooMany(1_001)));
     }
 
     #[test]

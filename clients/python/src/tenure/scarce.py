@@ -72,8 +72,7 @@ def set_plan(part: str, name: str, fields: Mapping[str, Any], absent: str) -> Pl
     body = settings_fields(fields)
     looked = yield request("GET", part, name)
     if looked.status < 400:
-        # A limit without settings of its own shows those of its template.
-        is_there = looked.data.get("template") is None
+        is_there = part != "limits" or _has_own_settings(looked.data)
     else:
         # A token that may not look may change all the same.
         is_there = looked.status == 403
@@ -84,6 +83,12 @@ def set_plan(part: str, name: str, fields: Mapping[str, Any], absent: str) -> Pl
         if not _is_code(changed, absent):
             return check(changed)
     return check((yield request("PUT", part, name, body=body)))
+
+
+def _has_own_settings(limit: Mapping[str, Any]) -> bool:
+    """Return False where it shows those of its template, or none since it is only in use."""
+    has_some = limit.get("concurrency") is not None or limit.get("rate") is not None
+    return has_some and limit.get("template") is None
 
 
 def _is_code(response: Response, code: str) -> bool:

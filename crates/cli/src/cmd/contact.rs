@@ -1,10 +1,12 @@
 //! Tells people when the store goes away and when it is back: once for each absence and then once a minute, however
-//! often calls fail meanwhile. An absence of less than half a second is not reported.
+//! often calls fail meanwhile. An absence of less than half a second is not reported. A token that has used up its
+//! bounds is reported once a minute, too.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tenure::Client;
+use tenure::token_bounds::wait_after_error;
 use tenure::url::StoreUrl;
 use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
@@ -30,17 +32,25 @@ pub struct Contact {
     /// The address, without a password.
     store: String,
     absence: Mutex<Option<Absence>>,
+    /// When it was last reported that the token must wait; `None`: never.
+    slowed: Mutex<Option<Instant>>,
 }
 
 impl Contact {
     /// With the store at this address.
     pub fn with(url: &str) -> Self {
         let store = url.parse::<StoreUrl>().map_or("the store".to_owned(), |url| url.to_string());
-        Contact { store, absence: Mutex::default() }
+        Contact { store, absence: Mutex::default(), slowed: Mutex::default() }
     }
 
     /// A call failed and is made again; nothing has answered for `away`.
     pub fn lost(&self, error: &CallError, away: Duration) {
+        if wait_after_error(error).is_some() {
+            if self.is_news_that_it_waits(Instant::now()) {
+                tell(&waits(error));
+            }
+            return;
+        }
         let now = Instant::now();
         let mut absence = self.absence.lock().unwrap_or_else(PoisonError::into_inner);
         let long = match &mut *absence {
@@ -56,6 +66,15 @@ impl Contact {
             }
         };
         tell(&lost(&self.store, error, long));
+    }
+
+    fn is_news_that_it_waits(&self, now: Instant) -> bool {
+        let mut last = self.slowed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = last.is_none_or(|at| now - at >= AGAIN);
+        if is_news {
+            *last = Some(now);
+        }
+        is_news
     }
 
     /// The store answers again.
@@ -110,6 +129,9 @@ impl AroundEngine for Telling {
                     let since = *failing.get_or_insert_with(Instant::now);
                     state.contact.lost(error, since.elapsed());
                 }
+                Err(error) if wait_after_error(error).is_some() => {
+                    state.contact.lost(error, Duration::ZERO);
+                }
                 Ok(_) | Err(_) => {
                     *failing = None;
                     state.contact.found();
@@ -119,6 +141,15 @@ impl AroundEngine for Telling {
             answer
         })
     }
+}
+
+/// The sentence on a token that has used up its bounds.
+fn waits(error: &CallError) -> String {
+    let detail = match error {
+        CallError::Refused(no) => no.detail.clone(),
+        CallError::Fault(fault) => fault.to_string(),
+    };
+    format!("{detail}; waiting as long as the server says")
 }
 
 /// The sentence on an absence, which has lasted for `since`, if it was reported before.
@@ -146,6 +177,9 @@ fn long(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::refusal::Refusal;
+    use tenure_core::sentences::AccessRefusal;
+
     use super::*;
 
     #[test]
@@ -163,6 +197,25 @@ mod tests {
             lost(&store, &refused, minute),
             "cannot reach http://h:1 for 1m1s200ms: Connection refused; trying again until it answers"
         );
+    }
+
+    #[test]
+    fn a_token_that_must_wait_is_reported_once_a_minute() {
+        let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
+        let no: CallError =
+            Refusal::from(AccessRefusal::TooManyCalls { caller, calls, wait_s: 1 }).into();
+        assert_eq!(
+            waits(&no),
+            "the token \"crawler\" may make 2/1s calls, and has made them; waiting as long as the server says"
+        );
+        let (contact, begun) = (Contact::with("http://h:1"), Instant::now());
+        for (s, is_news) in [(0, true), (1, false), (59, false), (60, true), (61, false)] {
+            let now = begun + Duration::from_secs(s);
+            assert_eq!(contact.is_news_that_it_waits(now), is_news, "after {s} s");
+        }
+        // The store is there.
+        contact.lost(&no, NEWS * 2);
+        assert!(contact.absence.lock().unwrap().is_none());
     }
 
     #[test]

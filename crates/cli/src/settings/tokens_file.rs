@@ -2,7 +2,6 @@
 //!
 //! No message shows a value that could be a token: a person may have put one into the wrong place.
 
-use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,7 +9,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER_PERMISSIVE;
 use tenure_core::access::{GivenGrants, Grants};
 use tenure_core::time::Moment;
-use tenure_server::{LISTED_TOKENS_MAX, ListedToken};
+use tenure_server::{LISTED_TOKENS_MAX, ListedRefused, ListedToken, check_listed};
 
 use crate::exit::Failure;
 use crate::settings::file::{FileEntry, FilePlace, FileTable, FileValue, SettingsFile, only_known};
@@ -47,24 +46,22 @@ fn of_table(path: &Path, table: &FileTable) -> Result<Vec<ListedToken>, Failure>
                        an \"expires\" that is over"));
         }
     };
-    if tables.len() > LISTED_TOKENS_MAX {
-        let most = format!("{} tokens, and {LISTED_TOKENS_MAX} are the most", tables.len());
-        return Err(Failure::usage(format!("'{}' has {most}", path.display())));
-    }
-    let (mut names, mut hashes) = (HashMap::new(), HashMap::new());
-    let mut tokens = Vec::with_capacity(tables.len());
-    for entry in tables {
-        let token = of_entry(entry)?;
-        let line = entry.place.line;
-        if let Some(other) = names.insert(token.grants.name().to_owned(), line) {
-            let name = token.grants.name();
-            return Err(wrong(&entry.place, format!("line {other} has the name {name:?}, too")));
+    let tokens = tables.iter().map(of_entry).collect::<Result<Vec<_>, _>>()?;
+    let line = |place: usize| tables[place].place.line;
+    check_listed(&tokens).map_err(|no| match no {
+        ListedRefused::TooMany(count) => {
+            let most = format!("{count} tokens, and {LISTED_TOKENS_MAX} are the most");
+            Failure::usage(format!("'{}' has {most}", path.display()))
         }
-        if let Some(other) = hashes.insert(token.sha256, line) {
-            return Err(wrong(&entry.place, format!("line {other} has the same token")));
+        ListedRefused::SameName { first, second } => {
+            let name = tokens[second].grants.name();
+            let why = format!("line {} has the name {name:?}, too", line(first));
+            wrong(&tables[second].place, why)
         }
-        tokens.push(token);
-    }
+        ListedRefused::SameToken { first, second } => {
+            wrong(&tables[second].place, format!("line {} has the same token", line(first)))
+        }
+    })?;
     Ok(tokens)
 }
 

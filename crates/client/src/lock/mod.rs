@@ -85,11 +85,12 @@ fn why_busy(last: &Leased) -> &str {
 pub enum LockEvent {
     /// It is not free yet. Reported after each slice of the wait, with the engine's answer.
     Waiting(Leased),
-    /// The engine did not answer; the call is retried. Reported for every call that fails.
+    /// The engine did not answer, or the token has used up its bounds; the call is retried. Reported for every call
+    /// that fails.
     Trouble {
         /// The failure of the last call.
         error: CallError,
-        /// How long nothing has answered.
+        /// How long nothing has answered; zero after a refusal.
         away: Duration,
     },
     /// The engine answers again.

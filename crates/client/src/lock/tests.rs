@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use tenure_core::lease::{Ending, Extended};
 use tenure_core::requests::{Reply, Request, Settled};
+use tenure_core::sentences::AccessRefusal;
 use tenure_core::time::Moment;
 use tokio::sync::Notify;
 
@@ -146,6 +147,50 @@ async fn a_wait_outlives_an_engine_that_is_away_for_a_while() {
     let begun = Instant::now();
     assert!(matches!(lock(&fake).acquire().await, Err(LockError::Call(_))));
     assert!(begun.elapsed() >= AWAY_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_outlives_the_bounds_of_its_token_and_no_full_line() {
+    let bounded = || {
+        let (caller, calls) = ("crawler".to_owned(), "1/40s".to_owned());
+        let no = AccessRefusal::TooManyCalls { caller, calls, wait_s: 40 };
+        Says::Now(Err(CallError::Refused(no.into())))
+    };
+    let second = Duration::from_secs(1);
+    for (longest, refusals, took_s, is_got) in [
+        (None, 4, 160, true),
+        (Some(90), 2, 80, true),
+        (Some(30), 2, 30, false),
+        (Some(0), 1, 0, false),
+    ] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before < refusals => bounded(),
+            Request::Lease(_) => got(1),
+            call => well(call),
+        });
+        let begun = Instant::now();
+        let off = std::future::pending();
+        let ended = lock(&fake).acquire_unless(longest.map(|s: u32| s * second), off).await;
+        assert_eq!((begun.elapsed().as_secs(), ended.is_ok()), (took_s, is_got), "{ended:?}");
+        let is_refused =
+            |no: LockError| matches!(no, LockError::Call(no) if no.code() == Some(Code::LineFull));
+        assert!(ended.err().is_none_or(is_refused));
+    }
+    // A caller that is cancelled does not wait for its token.
+    let fake = Fake::new(move |call, _| match call {
+        Request::Lease(_) => bounded(),
+        call => well(call),
+    });
+    let begun = Instant::now();
+    let ended = lock(&fake).acquire_unless(None, sleep(second)).await;
+    assert!(matches!(ended, Err(LockError::CalledOff)), "{ended:?}");
+    assert_eq!(begun.elapsed(), second);
+
+    let fake = Fake::new(|_, _| {
+        Says::Now(Err(CallError::Refused(LeaseRefusal::LineFull { most: 10_000 }.into())))
+    });
+    assert!(matches!(lock(&fake).acquire().await, Err(LockError::Call(_))));
+    assert_eq!(fake.leases().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

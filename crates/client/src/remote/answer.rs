@@ -143,6 +143,7 @@ struct Problem {
     index: Option<usize>,
     line: Option<usize>,
     job: Option<String>,
+    caller: Option<String>,
 }
 
 impl Problem {
@@ -154,6 +155,7 @@ impl Problem {
         refusal.index = self.index;
         refusal.line = self.line;
         refusal.job = self.job;
+        refusal.caller = self.caller;
         refusal
     }
 

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::servers::{CalledServer, TriedServers};
 use super::wire::{NotBegun, UsedConnection};
 use super::{LONG_ANSWER_MAX, Remote, RemoteInner, answer, request_to};
+use crate::token_bounds;
 use crate::url::ServerUrl;
 
 /// Where a server sends a backup.
@@ -69,6 +70,10 @@ impl Remote {
     /// # Errors
     /// No server can be reached or has the store, the server refuses the caller, or it sends another backup just now.
     pub async fn backup(&self) -> Result<BackupStream, CallError> {
+        token_bounds::waited_for(async || self.begin().await, token_bounds::wait_after_error).await
+    }
+
+    async fn begin(&self) -> Result<BackupStream, CallError> {
         let (inner, mut tried) = (&self.inner, TriedServers::default());
         let mut last = Fault::Unavailable("no server was found".to_owned()).into();
         while let Some(server) = inner.servers.next(&mut tried).await? {

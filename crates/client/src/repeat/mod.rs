@@ -1,5 +1,6 @@
 //! Repeat: an engine that retries a call with an unknown outcome, with the same ids, until the
-//! outcome is known, or for at most a minute.
+//! outcome is known, or for at most a minute. It also waits where the token of the caller has used up
+//! its bounds ([`crate::token_bounds`]), for as long.
 //!
 //! A request without an id gets one before it is first sent, since only an id makes it repeatable.
 //! It never retries a call that could do more the second time, nor after the engine may have
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tenure_core::access::TokenName;
 use tenure_core::bounds::REQUEST_US;
 use tenure_core::names::Namespace;
-use tenure_core::refusal::Code;
+use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request, Settle};
 use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, Fault};
 use tokio::time::{Instant, sleep};
@@ -19,11 +20,12 @@ use tokio::time::{Instant, sleep};
 use crate::asking::is_engines;
 use crate::backoff::Backoff;
 use crate::ids;
+use crate::token_bounds::wait_after;
 
 /// No retry is sent later than this after the first attempt.
 const REPEAT_MAX: Duration = Duration::from_micros(REQUEST_US);
 
-/// An engine whose calls are retried while their outcome is unknown.
+/// An engine whose calls are retried while their outcome is unknown or their token must wait.
 #[derive(Clone)]
 pub struct Repeat {
     engine: Arc<dyn Engine>,
@@ -77,15 +79,26 @@ async fn repeated(
 ) -> EngineAnswer {
     let begun = Instant::now();
     let mut backoff = Backoff::default();
+    let is_repeatable = request.effect() == Effect::Sets;
+    // A caller that asks for leases waits for its token by itself: it may be cancelled meanwhile.
+    let is_lease = matches!(request, Request::Lease(_));
     // Why the outcome is unknown, if it is.
     let mut unknown: Option<String> = None;
     loop {
         let answer = repeat.engine.call_by(by.as_ref(), &namespace, request.clone()).await;
+        // The refusal of a token that has used up its bounds.
+        let mut bound: Option<Refusal> = None;
         match answer {
-            Err(CallError::Fault(Fault::Unknown(why))) => unknown = Some(why),
+            Err(CallError::Fault(Fault::Unknown(why))) if is_repeatable => unknown = Some(why),
             // Nothing happened this time; the outcome of the first attempt is still unknown.
             Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_)))
                 if unknown.is_some() => {}
+            // The same. An unknown outcome stays so, also for a caller that waits by itself.
+            Err(CallError::Refused(no))
+                if wait_after(&no).is_some() && (!is_lease || unknown.is_some()) =>
+            {
+                bound = Some(no);
+            }
             Err(CallError::Refused(no)) if unknown.is_some() => {
                 if let Some(reply) = request.done_already(no.code) {
                     return Ok(reply);
@@ -101,10 +114,12 @@ async fn repeated(
             }
             known => return known,
         }
-        let wait = backoff.wait();
+        let wait = bound.as_ref().and_then(wait_after).unwrap_or_else(|| backoff.wait());
         if begun.elapsed() + wait > repeat.longest {
-            let why = unknown.unwrap_or_default();
-            return Err(CallError::Fault(Fault::Unknown(why)));
+            return Err(match (unknown, bound) {
+                (None, Some(no)) => CallError::Refused(no),
+                (unknown, _) => CallError::Fault(Fault::Unknown(unknown.unwrap_or_default())),
+            });
         }
         sleep(wait).await;
     }
@@ -129,12 +144,7 @@ impl AroundEngine for Repeat {
             Request::Settle(Settle { lease: Some(lease), .. }) => lease.local = true,
             _ => {}
         }
-        match request.effect() {
-            Effect::Reads | Effect::Adds => self.engine.call_by(by, namespace, request),
-            Effect::Sets => {
-                Box::pin(repeated(self.clone(), by.cloned(), namespace.clone(), request))
-            }
-        }
+        Box::pin(repeated(self.clone(), by.cloned(), namespace.clone(), request))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobRef, Namespace, QueueName, ScheduleId};
-use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     DeleteJob, GetStats, Lease, Push, PushAnswer, Pushed, RetryJob, RunJobNow, RunScheduleNow,
 };
-use tenure_core::time::Moment;
+use tenure_core::sentences::AccessRefusal;
+use tenure_core::time::{Moment, Span};
 
 use super::*;
 use tenure_testkit::fake::{Fake, Says, job, unavailable, unknown, well};
@@ -120,4 +120,65 @@ async fn a_deletion_that_finds_nothing_the_second_time_is_done() {
     });
     let answer = ask(&fake, DeleteJob { job: job_ref() }).await;
     assert_eq!(answer, Ok(Reply::DeleteJob(())));
+}
+
+/// The refusal of a token that must wait for this long.
+fn bounded(wait_s: u64) -> Says {
+    let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
+    let no: Refusal = AccessRefusal::TooManyCalls { caller, calls, wait_s }.into();
+    Says::Now(Err(CallError::Refused(no)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_must_wait_is_waited_for_within_a_minute() {
+    let retry = RetryJob { job: job_ref(), finished_at: None };
+    let run = RunJobNow { job: job_ref() };
+    // Calls that read, set and add: none of them happened.
+    for request in [Request::from(GetStats), retry.into(), run.clone().into()] {
+        let fake = Fake::new(|_, before| match before {
+            0..2 => bounded(7),
+            _ => refused(Code::JobNotFound),
+        });
+        let begun = Instant::now();
+        let no = ask(&fake, request).await.unwrap_err();
+        assert_eq!((no.code(), begun.elapsed().as_secs()), (Some(Code::JobNotFound), 14));
+    }
+    let mut lease = Lease::needs(Vec::new());
+    lease.wait = Span::from_s(5);
+    for (request, first, calls, code) in [
+        // The wait would be too long.
+        (run.clone().into(), (|| bounded(61)) as fn() -> Says, 1, Some(Code::LineFull)),
+        (run.clone().into(), || bounded(40), 2, Some(Code::LineFull)),
+        // Callers that wait for leases wait for their token, too.
+        (Request::from(lease), || bounded(7), 1, Some(Code::LineFull)),
+        // Others stand in the line: that is not about this caller.
+        (run.into(), || refused(Code::LineFull), 1, Some(Code::LineFull)),
+        (
+            DeleteJob { job: job_ref() }.into(),
+            || refused(Code::QueueFull),
+            1,
+            Some(Code::QueueFull),
+        ),
+    ] {
+        let fake = Fake::new(move |_, _| first());
+        let no = ask(&fake, request).await.unwrap_err();
+        assert_eq!((no.code(), fake.calls().len()), (code, calls));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_outcome_stays_unknown_while_the_token_must_wait() {
+    let fake = Fake::new(|_, before| if before == 0 { unknown() } else { bounded(40) });
+    let no = ask(&fake, RunJobNow { job: job_ref() }).await;
+    assert_eq!(no, Err(CallError::Fault(Fault::Unknown("cut off".to_owned()))));
+    let fake = Fake::new(|_, before| match before {
+        0 => unknown(),
+        1 => bounded(7),
+        _ => refused(Code::JobNotFound),
+    });
+    assert_eq!(ask(&fake, DeleteJob { job: job_ref() }).await, Ok(Reply::DeleteJob(())));
+    // A lease may have been granted at the first time: its caller must count from then.
+    let fake = Fake::new(|_, before| if before == 0 { unknown() } else { bounded(40) });
+    let no = ask(&fake, Lease::needs(Vec::new())).await;
+    assert!(matches!(no, Err(CallError::Fault(Fault::Unknown(_)))), "{no:?}");
 }

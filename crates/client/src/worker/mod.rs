@@ -124,11 +124,12 @@ pub enum Event {
     /// The drain timeout is over: jobs that still run are stopped and given back.
     DrainTimedOut,
     /// A lease call failed, or a heartbeat was not answered; it is retried. Reported for every call that fails, and
-    /// once for a call that is not answered in time.
+    /// once for a call that is not answered in time. Also if the token has used up its bounds: the worker waits as long
+    /// as the server says.
     Trouble {
         /// The failure of the last call.
         error: CallError,
-        /// How long nothing has answered.
+        /// How long nothing has answered; zero after a refusal.
         away: Duration,
     },
     /// The engine answers again.
@@ -153,7 +154,7 @@ pub enum NotSettled {
 /// Why a worker ended before it was stopped.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkError<F> {
-    /// A lease call was refused.
+    /// A lease call was refused, and no wait cures that.
     #[error(transparent)]
     Call(CallError),
     /// The engine was away for as long as [`Worker::exit_when_away`] allows.

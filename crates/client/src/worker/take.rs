@@ -332,7 +332,9 @@ impl Taking {
             return Err(WorkError::Call(error.clone()));
         };
         let away = self.asking.away();
-        self.pause = match worker.away_max {
+        // An engine that makes a token wait is there.
+        let away_max = worker.away_max.filter(|_| self.asking.away_since().is_some());
+        self.pause = match away_max {
             Some(most) if away >= most => return Err(WorkError::Away(error.clone())),
             Some(most) => pause.min(most - away),
             None => pause,

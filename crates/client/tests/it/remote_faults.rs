@@ -29,7 +29,7 @@ fn queue() -> QueueName {
 fn problem(status: u16, code: &str) -> Then {
     let body = format!(
         r#"{{"type":"t","title":"T","status":{status},"code":"{code}","detail":"d","hint":"h",
-            "pointer":"/a/0","index":3,"line":4,"job":"j1","later":[1]}}"#
+            "pointer":"/a/0","index":3,"line":4,"job":"j1","caller":"crawler","later":[1]}}"#
     );
     Then::Answer(status, "content-type: application/problem+json\r\nretry-after: 7\r\n", body)
 }
@@ -37,6 +37,7 @@ fn problem(status: u16, code: &str) -> Then {
 fn whole(code: Code) -> Refusal {
     let mut no = Refusal::heard(code, "d", "h").at("/a/0").item(3).on_line(4);
     no.job = Some("j1".to_owned());
+    no.caller = Some("crawler".to_owned());
     no.retry_after_s = Some(7);
     no
 }

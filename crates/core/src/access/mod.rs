@@ -51,6 +51,10 @@ scopes! {
     Admin "admin" "Settings of queues, limits, pools and schedules, and the resources of pools.";
 }
 
+/// The scopes that a call needs whose answer has every namespace with all its contents and secrets, such as a backup. It
+/// also needs all namespaces.
+pub const WHOLE_STORE: [Scope; 3] = [Scope::Read, Scope::Work, Scope::Admin];
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

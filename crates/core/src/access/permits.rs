@@ -3,7 +3,7 @@
 //! The match on requests names every operation. A new one does not compile until somebody has decided here what it
 //! names beside its scope.
 
-use super::{Grants, Scope};
+use super::{Grants, Scope, WHOLE_STORE};
 use crate::job::{Need, NewJob};
 use crate::names::{LimitName, Namespace, QueueName};
 use crate::progress::ProgressSeen;
@@ -49,17 +49,20 @@ impl Grants {
         self.namespaces.match_all()
     }
 
-    /// Refuses a call whose answer has every namespace with all its secrets, such as a backup.
+    /// Refuses a call whose answer has every namespace with all its secrets, such as a backup. The refusal names all that
+    /// is missing, so that an administrator grants it at once.
     pub fn may_take_all(&self, operation: &str) -> Answer<()> {
-        for scope in [Scope::Admin, Scope::Read, Scope::Work] {
-            self.may(scope, operation)?;
-        }
-        if self.enters_all() {
+        let lacking = WHOLE_STORE.into_iter().filter(|scope| !self.scopes.has(*scope));
+        let lacking: Vec<String> = lacking.map(|scope| scope.to_string()).collect();
+        if lacking.is_empty() && self.enters_all() {
             return Ok(());
         }
-        Err(AccessRefusal::NamespaceClosed {
+        Err(AccessRefusal::StoreClosed {
             caller: self.name.to_string(),
-            namespace: "*".to_owned(),
+            operation: operation.to_owned(),
+            lacking,
+            enters_all: self.enters_all(),
+            scopes: self.scopes.to_string(),
             permitted: self.namespaces.to_string(),
         }
         .into())

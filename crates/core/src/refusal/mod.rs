@@ -32,6 +32,9 @@ pub struct Refusal {
     pub line: Option<usize>,
     /// Id of the job that is in the way (`unique_conflict`).
     pub job: Option<String>,
+    /// Name of the caller's token, if that has used up its `calls` or `in_flight` (`line_full`): the caller alone waits,
+    /// as long as `retry_after_s` says. `None` for every other refusal.
+    pub caller: Option<String>,
     /// Seconds after which a repeat may succeed; `None` if time alone changes nothing.
     pub retry_after_s: Option<u64>,
 }
@@ -47,6 +50,7 @@ impl Refusal {
             index: None,
             line: None,
             job: None,
+            caller: None,
             retry_after_s: None,
         }
     }

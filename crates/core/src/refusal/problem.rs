@@ -21,6 +21,8 @@ pub struct Problem<'a> {
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caller: Option<&'a str>,
 }
 
 impl<'a> Problem<'a> {
@@ -37,6 +39,7 @@ impl<'a> Problem<'a> {
             index: no.index,
             line: no.line,
             job: no.job.as_deref(),
+            caller: no.caller.as_deref(),
         }
     }
 }

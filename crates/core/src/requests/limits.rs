@@ -69,7 +69,7 @@ impl Change for PatchLimit {
         GetLimit { limit: self.limit.clone() }
     }
     fn has_own(view: &LimitView) -> bool {
-        view.template.is_none()
+        view.has_own_settings()
     }
     fn whole(self) -> PutLimit {
         let settings = LimitSettings {

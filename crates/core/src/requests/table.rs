@@ -161,13 +161,16 @@ macro_rules! operations {
                 match self { $(Request::$request(_request) => effect!($effect _request)),* }
             }
 
+            /// The names that fill the braces of its path, in their order.
+            pub(crate) fn names(&self) -> Vec<String> {
+                match self {
+                    $(Request::$request(_request) => vec![$($(_request.$field.to_string()),+)?],)*
+                }
+            }
+
             /// The path of the request: that of its row, with percent-encoded names. It has no query.
             pub fn path(&self) -> String {
-                match self {
-                    $(Request::$request(_request) => {
-                        filled($path, &[$($(_request.$field.to_string()),+)?])
-                    })*
-                }
+                filled(self.spec().path, &self.names())
             }
 
             /// The reply to a deletion whose *repeat* was refused with `code`: the first sending or another caller has

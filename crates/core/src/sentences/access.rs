@@ -1,11 +1,19 @@
 //! Refusals of calls that the caller's token does not permit.
 
-use super::Phrase;
 use super::table::refusals;
+use super::{Phrase, listed};
 
 /// Advice for a right that a token lacks.
 const ANOTHER_TOKEN: &str =
     "use another token, or ask an administrator of the server to change the grants of this one";
+
+/// The scopes and the namespaces that a token lacks for the whole store.
+fn lacks(scopes: &[String], enters_all: bool) -> String {
+    let noun = if scopes.len() == 1 { "scope" } else { "scopes" };
+    let named = (!scopes.is_empty()).then(|| format!("the {noun} {}", listed(scopes, "and")));
+    let all = (!enters_all).then(|| "all namespaces (\"*\")".to_owned());
+    named.into_iter().chain(all).collect::<Vec<_>>().join(" and ")
+}
 
 refusals! {
     /// A token that does not permit a call.
@@ -19,6 +27,16 @@ refusals! {
     NamespaceClosed "namespace_closed" { caller: String, namespace: String, permitted: String }
         Forbidden
         detail("the token {caller:?} may not use the namespace {namespace:?}; it may use {permitted}")
+        hint("{ANOTHER_TOKEN}");
+
+    StoreClosed "store_closed" {
+            caller: String, operation: String, lacking: Vec<String>, enters_all: bool, scopes: String, permitted: String
+        }
+        Forbidden
+        detail(
+            "the token {caller:?} lacks {} for {operation}; it has {scopes}, and may use {permitted}",
+            lacks(&lacking, enters_all)
+        )
         hint("{ANOTHER_TOKEN}");
 
     QueueClosed "queue_closed" { caller: String, queue: String, permitted: String }
@@ -35,13 +53,15 @@ refusals! {
         LineFull
         detail("the token {caller:?} may make {calls} calls, and has made them")
         hint("nothing happened; send the same call again after Retry-After; \"calls\" of the token is the bound")
-        retry_after_s(wait_s);
+        retry_after_s(wait_s)
+        caller(caller);
 
     TooManyInFlight "too_many_in_flight" { caller: String, most: u32 }
         LineFull
         detail("the token {caller:?} has {most} calls, streams and waits under way, and may have no more")
         hint("nothing happened; send the same call again when one of them has ended; \"in_flight\" of the token is the bound")
-        retry_after_s(1);
+        retry_after_s(1)
+        caller(caller);
 
     GrantsChanged "grants_changed" { caller: String }
         Forbidden

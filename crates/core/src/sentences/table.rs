@@ -19,8 +19,8 @@ pub struct SentenceRow {
 /// Makes an enum of cases, and a refusal of each.
 ///
 /// A case is its variant, its stable name, its parameters, its code, the problem and the next step; then, where
-/// programs need them, the seconds after which a repeat may succeed and the job that is in the way. The texts are
-/// format strings with the names of the parameters.
+/// programs need them, the seconds after which a repeat may succeed, the job that is in the way and the caller whose
+/// token has used up its bounds. The texts are format strings with the names of the parameters.
 macro_rules! refusals {
     (
         $(#[$about:meta])*
@@ -32,7 +32,8 @@ macro_rules! refusals {
                 detail($detail:literal $(, $told:expr)* $(,)?)
                 hint($hint:literal $(, $advised:expr)* $(,)?)
                 $(retry_after_s($wait:expr))?
-                $(job($job:expr))?;
+                $(job($job:expr))?
+                $(caller($caller:expr))?;
         )+
     ) => {
         $(#[$about])*
@@ -70,6 +71,7 @@ macro_rules! refusals {
                         );
                         $(no.retry_after_s = Some($wait);)?
                         $(no.job = Some($job.to_string());)?
+                        $(no.caller = Some($caller);)?
                         no
                     })+
                 }

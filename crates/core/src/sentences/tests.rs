@@ -61,7 +61,9 @@ fn parameters() -> BTreeMap<&'static str, Value> {
         ("known", json!(["weight", "cost"])),
         ("guide", json!("docs/guides/redis.md")),
         ("bound", json!("\"maxmemory\"")),
+        ("enters_all", json!(false)),
         ("label", json!("\"priority\"")),
+        ("lacking", json!(["read", "work"])),
         ("labels", json!(40)),
         ("last", json!(4)),
         ("lease", json!("L1")),
@@ -195,6 +197,8 @@ fn a_case_says_its_parameters_where_they_belong() {
 #[test]
 fn a_refusal_names_the_job_in_the_way_or_the_time_to_retry() {
     for (row, no) in samples() {
+        let of_a_token = ["too_many_calls", "too_many_in_flight"].contains(&row.name);
+        assert_eq!(no.caller.as_deref(), of_a_token.then_some("crawler"), "{}", row.name);
         let naming = ["schedule_job_ended", "parent_ended", "job_followed_by"];
         let in_the_way = no.code == Code::UniqueConflict || naming.contains(&row.name);
         assert_eq!(no.job.is_some(), in_the_way, "{}", row.name);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 pub use subject::TrailSubject;
 
 use crate::access::Scope;
+use crate::bounds::TRAIL_TARGET_BYTES_MAX;
 use crate::names::Namespace;
 use crate::refusal::Code;
 use crate::requests::{OPERATIONS, Page};
@@ -30,6 +31,17 @@ pub const fn has_own_line(scope: Scope) -> bool {
         Scope::Operate | Scope::Admin => true,
         Scope::Metrics | Scope::View | Scope::Read | Scope::Push | Scope::Work => false,
     }
+}
+
+/// The thing that a path names, as a line shows it: the names of `/v1/pools/{name}/resources/{id}` are the target
+/// `pool:NAME/ID`. `None`: there are none, or they are too long for a target.
+///
+/// A refused call needs it: the names in its path are known, and its body was not read.
+pub fn target_in_path<N: AsRef<str>>(path: &str, names: &[N]) -> Option<String> {
+    let kind = path.split('/').nth(2)?.strip_suffix('s')?;
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let target = format!("{kind}:{}", names.join("/"));
+    (!names.is_empty() && target.len() <= TRAIL_TARGET_BYTES_MAX).then_some(target)
 }
 
 /// The way on which a call came to the server that wrote its line.

@@ -9,6 +9,7 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::target_in_path;
 use crate::decode::{AsBody, Queried, SentBody};
 use crate::names::{JobRef, LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use crate::requests::{
@@ -109,7 +110,7 @@ impl TrailSubject {
     /// The changed fields, each with `old`, `new` or both. `before`: the reply to
     /// [`reads_before`](Self::reads_before), if there was one. Fields that keep their values are left out.
     pub fn changed(&self, before: Option<&Reply>) -> Map<String, Value> {
-        let old = before.map(settings_of);
+        let old = before.and_then(own_settings_of);
         match self.change {
             SettingsChange::Forgets => {
                 let known = old.unwrap_or_default().into_iter();
@@ -162,9 +163,12 @@ fn object(value: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-fn settings_of(reply: &Reply) -> Map<String, Value> {
-    match reply {
+/// The settings of a thing; `None` for a limit that shows those of its template: the first ones of its own are new, also
+/// where they are equal.
+fn own_settings_of(reply: &Reply) -> Option<Map<String, Value>> {
+    Some(match reply {
         Reply::GetQueue(view) => object(&view.settings),
+        Reply::GetLimit(view) if !view.has_own_settings() => return None,
         Reply::GetLimit(view) => {
             let mut settings = object(&view.settings);
             // Its readings change by themselves, so that it is no value to compare.
@@ -177,7 +181,7 @@ fn settings_of(reply: &Reply) -> Map<String, Value> {
         Reply::GetSchedule(view) => object(&view.settings),
         Reply::GetJob(view) => object(view),
         _ => Map::new(),
-    }
+    })
 }
 
 fn one(kind: &str, name: impl Display) -> Vec<String> {
@@ -233,7 +237,7 @@ fn filter(filter: &JobFilter) -> TrailSubject {
 
 impl Request {
     /// The part that a line of the trail shows. Requests that only read, and those of producers and workers, have no
-    /// lines of their own, and nothing to say here.
+    /// lines of their own unless they are refused, and show the thing in their path alone.
     pub fn trail_subject(&self) -> TrailSubject {
         match self {
             Request::PatchJob(patch) => {
@@ -342,7 +346,10 @@ impl Request {
             | Request::ListWorkers(_)
             | Request::GetStats(_)
             | Request::ReadEvents(_)
-            | Request::Audit(_) => TrailSubject::of(Vec::new()),
+            | Request::Audit(_) => {
+                let named = target_in_path(self.spec().path, &self.names());
+                TrailSubject::of(named.into_iter().collect())
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ReadTrail, TRAIL_TARGETS_MAX, TrailLine};
+use super::{ReadTrail, TRAIL_TARGETS_MAX, TrailLine, target_in_path};
 use crate::decode;
-use crate::requests::{Reply, Request};
+use crate::names::JobRef;
+use crate::requests::{GetJob, GetLimit, GetResource, GetStats, Reply, Request};
 use crate::settings::{LimitSettings, LimitView};
 
 const SECRET: &str = "geheim";
@@ -16,11 +17,16 @@ fn shown(request: &Request) -> (Vec<String>, Value) {
 
 /// A limit as a reply shows it.
 fn limit_view(concurrency: u32) -> Reply {
+    limit_view_of(concurrency, Value::Null)
+}
+
+/// The same, with the settings of this template.
+fn limit_view_of(concurrency: u32, template: Value) -> Reply {
     let settings = LimitSettings { concurrency: Some(concurrency), ..LimitSettings::default() };
     let mut view = serde_json::to_value(settings).unwrap();
     for (name, value) in [
-        ("name", json!("site")),
-        ("template", Value::Null),
+        ("name", json!("site:a")),
+        ("template", template),
         ("in_use", json!(0)),
         ("external", json!(0)),
         ("waiting", json!(0)),
@@ -77,7 +83,7 @@ fn settings_are_shown_and_contents_hidden() {
 
 #[test]
 fn a_change_has_the_old_and_the_new_value_of_what_changed() {
-    let put: Request = decode::put_limit("site", br#"{"concurrency": 8}"#).unwrap().into();
+    let put: Request = decode::put_limit("site:a", br#"{"concurrency": 8}"#).unwrap().into();
     let changed = put.trail_subject().changed(Some(&limit_view(5)));
     assert_eq!(Value::Object(changed), json!({"concurrency": {"old": 5, "new": 8}}));
     let changed = put.trail_subject().changed(Some(&limit_view(8)));
@@ -86,6 +92,38 @@ fn a_change_has_the_old_and_the_new_value_of_what_changed() {
     let changed = delete.trail_subject().changed(Some(&limit_view(5)));
     assert_eq!(changed["concurrency"], json!({"old": 5}));
     assert!(delete.trail_subject().changed(None).is_empty());
+}
+
+#[test]
+fn the_first_settings_of_a_limit_under_a_template_are_new() {
+    let put: Request = decode::put_limit("site:a", br#"{"concurrency": 3}"#).unwrap().into();
+    for of_template in [2, 3] {
+        let before = limit_view_of(of_template, json!("site:*"));
+        let changed = put.trail_subject().changed(Some(&before));
+        let new = json!({"concurrency": {"new": 3}, "quarantine": {"new": "0s"}});
+        assert_eq!(Value::Object(changed), new, "{of_template}");
+    }
+    // Of such a limit nothing but an observation can be deleted.
+    let delete: Request = decode::delete_limit("site:a").unwrap().into();
+    assert!(delete.trail_subject().changed(Some(&limit_view_of(2, json!("site:*")))).is_empty());
+}
+
+#[test]
+fn a_request_that_only_reads_shows_the_thing_in_its_path() {
+    for (request, target) in [
+        (Request::from(GetLimit { limit: "site:a".parse().unwrap() }), Some("limit:site:a")),
+        (GetJob { job: JobRef::parse("key:a b").unwrap() }.into(), Some("job:key:a b")),
+        (
+            GetResource { pool: "p".parse().unwrap(), resource: "a/b".parse().unwrap() }.into(),
+            Some("pool:p/a/b"),
+        ),
+        (GetStats.into(), None),
+    ] {
+        let targets: Vec<String> = request.trail_subject().targets().collect();
+        assert_eq!(targets.first().map(String::as_str), target, "{request:?}");
+    }
+    assert_eq!(target_in_path("/v1/queues/{name}", &["x".repeat(600)]), None);
+    assert_eq!(target_in_path::<&str>("/v1/schedules/preview", &[]), None);
 }
 
 #[test]

@@ -29,8 +29,8 @@ use crate::config::Config;
 use crate::deps::Deps;
 use crate::forward::ForwardingEngine;
 use crate::listen::{ListenRefused, may_listen};
-use crate::tokens::Tokens;
-use crate::trail::Trail;
+use crate::tokens::{ListedRefused, ListedToken, Tokens, check_listed};
+use crate::trail::{Trail, TrailOptions, follow_leadership};
 
 /// The default address of the listener.
 const USUAL_LISTEN: &str = "127.0.0.1:7171";
@@ -53,6 +53,9 @@ pub enum StartError {
     /// The listener has no token or a short one beyond loopback.
     #[error(transparent)]
     Listen(#[from] ListenRefused),
+    /// Tokens with grants of their own cannot be told apart, or are too many.
+    #[error(transparent)]
+    Tokens(#[from] ListedRefused),
     /// The system cannot listen there.
     #[error(
         "could not listen on {at}: {why}; end the other program that listens there, or choose another address"
@@ -82,6 +85,9 @@ pub struct ServerBuilder {
     listen: String,
     advertise: Option<String>,
     tokens: Vec<Secret>,
+    listed: Vec<ListedToken>,
+    /// Initially `None`: no trail.
+    trail: Option<TrailOptions>,
     tls: Option<ServerFiles>,
     trust: Trust,
     settings: StoreSettings,
@@ -99,6 +105,8 @@ impl ServerBuilder {
             listen: USUAL_LISTEN.to_owned(),
             advertise: None,
             tokens: Vec::new(),
+            listed: Vec::new(),
+            trail: None,
             tls: None,
             trust: Trust::default(),
             settings: StoreSettings::default(),
@@ -127,6 +135,37 @@ impl ServerBuilder {
     /// of this process need none.
     pub fn token(mut self, token: Secret) -> Self {
         self.tokens.push(token);
+        self
+    }
+
+    /// A token with grants of its own, as a block of the file of `tenure serve --tokens` is one: the server knows its
+    /// hash alone. Each further one is valid too. All servers of a store in Redis need the same.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use tenure_server::{GivenGrants, Grants, ListedToken, Server, token_hash};
+    ///
+    /// let pusher = Grants::read(&GivenGrants {
+    ///     name: "pusher".to_owned(),
+    ///     scopes: vec!["push".to_owned()],
+    ///     namespaces: vec!["*".to_owned()],
+    ///     ..GivenGrants::default()
+    /// })?;
+    /// let sha256 = token_hash(b"tnr_pusher_and-a-random-text");
+    /// let server = Server::open("memory:").listed_token(ListedToken { grants: pusher, sha256 });
+    /// # let _ = server;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn listed_token(mut self, token: ListedToken) -> Self {
+        self.listed.push(token);
+        self
+    }
+
+    /// Keeps a trail: one line for each change, refusal and lease of a resource, with its caller. Calls of this process
+    /// by [`Server::client`] have no caller, and no line. The server fills in its address.
+    pub fn trail(mut self, options: TrailOptions) -> Self {
+        self.trail = Some(options);
         self
     }
 
@@ -210,6 +249,7 @@ impl ServerBuilder {
     /// See [`StartError`].
     pub async fn start(self) -> Result<Server, StartError> {
         let store: StoreUrl = self.store.parse()?;
+        check_listed(&self.listed)?;
         let tls = self.tls.clone().map(ServerTls::read).transpose()?;
         let given = self.advertise.as_deref();
         let given = given.map(|text| Advertised::given(text, tls.is_some())).transpose();
@@ -224,20 +264,33 @@ impl ServerBuilder {
         if let Some(warning) = &said.warning {
             tracing::warn!("{warning}");
         }
+        let own_name = match &store {
+            StoreUrl::Redis(_) => said.url.clone(),
+            _ => at.to_string(),
+        };
         let opened = self.opened(store, &said.url, tell).await?;
-        let (leadership, gauge_hosts) =
-            (opened.leadership(), GaugeHosts::allowing(self.gauge_allow));
+        // After the store, whose lock keeps a second server away from a trail in its folder, too.
+        let trail = self.opened_trail(own_name);
+        let (leadership, tokens) = (opened.leadership(), self.all_tokens());
+        let gauge_hosts = GaugeHosts::allowing(self.gauge_allow);
         let forwarding = ForwardingEngine::trying_for(leadership.clone(), self.bounds.pass_on_max);
+        let mut beside = opened.beside(gauge_hosts.clone());
+        let (keeps, follows) =
+            (trail.clone(), follow_leadership(leadership.clone(), trail.clone()));
+        let keeps = async move { match keeps.keep().await {} };
+        beside.spawn(task_or_die("keeping the trail", keeps));
+        let follows = async move { match follows.await {} };
+        beside.spawn(task_or_die("following the leader for the trail", follows));
         let deps = Deps {
             leadership,
-            tokens: Tokens::of(self.tokens),
+            tokens,
             config: self.bounds,
             tls,
-            gauge_hosts: gauge_hosts.clone(),
+            gauge_hosts,
             moved: None,
             pages: None,
             metrics: None,
-            trail: Trail::default(),
+            trail: trail.clone(),
         };
         let (shutdown, told) = oneshot::channel();
         let leaving = opened.clone();
@@ -252,12 +305,31 @@ impl ServerBuilder {
             at,
             url: said.url,
             client: Client::new(Arc::new(forwarding), Namespace::main()),
-            _beside: opened.beside(gauge_hosts),
+            _beside: beside,
             opened,
+            trail,
             fatal,
             shutdown: Some(shutdown),
             serving: tokio::spawn(task_or_die("the listener", accept::run(listener, deps, told))),
         })
+    }
+
+    fn opened_trail(&self, server: String) -> Trail {
+        let options = self.trail.clone();
+        options
+            .map_or_else(Trail::default, |options| Trail::open(TrailOptions { server, ..options }))
+    }
+
+    /// The tokens of callers; none: callers need none.
+    fn all_tokens(&self) -> Tokens {
+        if self.listed.is_empty() {
+            return Tokens::of(self.tokens.clone());
+        }
+        // Sessions need a secret seed, and a server in a program has no pages.
+        let tokens = Tokens::locking("");
+        tokens.replace(self.tokens.clone());
+        tokens.replace_listed(self.listed.clone());
+        tokens
     }
 
     async fn bound(&self) -> Result<(TcpListener, SocketAddr), StartError> {
@@ -265,7 +337,7 @@ impl ServerBuilder {
         let found: Vec<SocketAddr> =
             tokio::net::lookup_host(&self.listen).await.map_err(bind)?.collect();
         for at in &found {
-            may_listen(*at, &self.tokens)?;
+            may_listen(*at, &self.tokens, !self.listed.is_empty())?;
         }
         let listener = TcpListener::bind(found.as_slice()).await.map_err(bind)?;
         let at = listener.local_addr().map_err(bind)?;

@@ -29,6 +29,7 @@ pub use self::builder::{ServerBuilder, StartError};
 use self::opened::OpenedPlace;
 pub use self::shared::{SharedStore, node_options};
 use crate::accept::DrainReport;
+use crate::trail::Trail;
 pub use tenure_node::StoreSettings;
 
 /// A running server on a store, in this program.
@@ -59,6 +60,7 @@ pub struct Server {
     url: String,
     client: Client,
     opened: OpenedPlace,
+    trail: Trail,
     fatal: watch::Receiver<Option<Fatal>>,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<DrainReport>,
@@ -118,6 +120,10 @@ impl Server {
         }
         let report = (&mut self.serving).await;
         self.opened.close().await;
+        let trail = self.trail.clone();
+        if let Err(why) = tokio::task::spawn_blocking(move || trail.close()).await {
+            tracing::error!("the trail was not closed: {why}");
+        }
         report.unwrap_or_else(|why| match why.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => DrainReport { answered: 0, cut: 0 },

@@ -28,6 +28,7 @@ use tenure_core::access::Scope;
 use tenure_core::decode::{ParameterSpec, Queried};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{HttpMethod, Request, Spec};
+use tenure_core::trail::target_in_path;
 
 use crate::budget::Rank;
 use crate::target;
@@ -353,6 +354,12 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str, tests: bool) -> Found<'p>
         [] => Found::Nothing,
         methods => Found::Methods(methods.join(", ")),
     }
+}
+
+/// The thing that the path of a refused call names, for its line in the trail.
+pub(crate) fn named_thing(method: &Method, path: &str) -> Option<String> {
+    let Found::Route(route, found) = find(method, path, false) else { return None };
+    target_in_path(route.path, &names(&found).ok()?)
 }
 
 /// Decodes the values of the names of a path.

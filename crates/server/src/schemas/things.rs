@@ -300,6 +300,11 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
             ("index", "integer~", "The number of the item in an array, from 0."),
             ("line", "integer~", "The number of the line in NDJSON, from 1."),
             ("job", "key~", "The id of the job that is in the way."),
+            (
+                "caller",
+                "string~",
+                "The name of the caller's token, if that has used up its calls or in_flight: the caller waits as long as Retry-After says.",
+            ),
         ],
     ),
 ];

@@ -653,7 +653,7 @@ fn record_refusal(head: &Parts, facts: &RequestFacts, code: Code) {
         op: if facts.route.is_empty() { "unknown_route" } else { facts.route },
         caller: facts.caller.as_ref().map(|caller| caller.name()),
         namespace: namespace.as_ref().map(Namespace::as_str),
-        targets: &Vec::new,
+        targets: &|| routes::named_thing(&head.method, head.uri.path()).into_iter().collect(),
         code,
     });
 }

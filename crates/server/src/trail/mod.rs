@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::access::Grants;
+use tenure_core::bounds::TRAIL_BYTES_DEFAULT;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Listed, TrailEnd};
@@ -75,6 +76,14 @@ pub struct TrailOptions {
     pub most_bytes: u64,
     /// The address of this server, for its lines.
     pub server: String,
+}
+
+impl TrailOptions {
+    /// A trail of the usual size, without which changes are made, too. A server fills in its address.
+    pub fn new(place: TrailPlace) -> Self {
+        let (is_required, most_bytes, server) = (false, TRAIL_BYTES_DEFAULT, String::new());
+        TrailOptions { place, is_required, most_bytes, server }
+    }
 }
 
 /// The trail of a server, or none. Clones share it.

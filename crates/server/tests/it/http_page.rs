@@ -72,8 +72,19 @@ fn subject(path: &str) -> &str {
 fn route(page: &mut String, path: &str, method: &str, operation: &Value) {
     let method = method.to_ascii_uppercase();
     write!(page, "\n### {method} {path}\n\n{}.\n", text(&operation["summary"])).unwrap();
-    if let Some(scope) = operation["x-scope"].as_str() {
-        write!(page, "\nScope: [`{scope}`](tokens.md#scopes).\n").unwrap();
+    match &operation["x-scope"] {
+        Value::String(scope) => {
+            write!(page, "\nScope: [`{scope}`](tokens.md#scopes).\n").unwrap();
+        }
+        Value::Array(scopes) => {
+            let scopes: Vec<_> = scopes.iter().map(|scope| format!("`{}`", text(scope))).collect();
+            let (last, others) = scopes.split_last().unwrap();
+            let others = others.join(", ");
+            write!(page, "\nScopes: [{others} and {last}](tokens.md#scopes)").unwrap();
+            assert_eq!(operation["x-namespaces"], "*");
+            page.push_str(", in all namespaces (`*`).\n");
+        }
+        _ => {}
     }
     let mut rows = Vec::new();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {

@@ -2,10 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tenure::{Client, JobRef, Secret};
-use tenure_server::{Server, StartError};
+use tenure_core::refusal::Code;
+use tenure_core::requests::{GetStats, PutLimit};
+use tenure_core::settings::LimitSettings;
+use tenure_server::{Server, StartError, TrailOptions, TrailPlace};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use crate::scopes::listed;
+use crate::trail::text;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -76,6 +83,53 @@ async fn a_program_serves_its_folder_to_others_and_frees_it_at_close() {
         server.client().get_job(JobRef::Id("one".parse().unwrap())).await.unwrap();
         assert_eq!(server.close().await.cut, 0);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_takes_tokens_with_scopes_and_keeps_a_trail() {
+    let folder = TempDir::new();
+    let place = TrailPlace::Folder(folder.join("trail"));
+    let admin = listed("admin", |of| of.scopes = vec!["view".to_owned(), "admin".to_owned()]);
+    let server = Server::open("memory:")
+        .listen("127.0.0.1:0")
+        .listed_token(admin)
+        .listed_token(listed("view", |_| {}))
+        .trail(TrailOptions::new(place))
+        .start()
+        .await
+        .unwrap();
+    let as_caller = async |name: &str| {
+        let token = Secret::new(crate::scopes::token(name));
+        Client::connect(&server.url()).token(token).await.unwrap()
+    };
+    let nobody = Client::connect(&server.url()).await.unwrap();
+    nobody.run(GetStats).await.expect_err("without a token");
+    let limit = || PutLimit {
+        limit: "site".parse().unwrap(),
+        settings: LimitSettings { concurrency: Some(3), ..LimitSettings::default() },
+        gauge: None,
+    };
+    as_caller("admin").await.run(limit()).await.unwrap();
+    let viewer = as_caller("view").await;
+    let no = viewer.run(limit()).await.unwrap_err();
+    assert_eq!(no.code(), Some(Code::Forbidden), "{no}");
+    // A call of this process has no caller.
+    server.client().run(limit()).await.unwrap();
+    let at = server.address().to_string();
+    server.close().await;
+    let text = text(&folder);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = |op: &str| {
+        let of = lines.iter().filter(|line| line["op"] == op);
+        of.map(|line| (line["caller"].clone(), line["status"].clone())).collect::<Vec<_>>()
+    };
+    let both = [(json!("admin"), json!(200)), (json!("view"), json!(403))];
+    assert_eq!(told("put_limit"), both);
+    assert_eq!((told("server_started").len(), told("server_stopped").len()), (1, 1));
+    assert!(lines.iter().all(|line| line["server"] == at), "{text}");
+    let twice = Server::open("memory:").listed_token(listed("view", |_| {}));
+    let no = twice.listed_token(listed("view", |_| {})).start().await.unwrap_err();
+    assert!(no.to_string().contains("1 and 2 have one name"), "{no}");
 }
 
 #[tokio::test]

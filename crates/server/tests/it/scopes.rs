@@ -93,6 +93,50 @@ fn each_route_of_an_operation_asks_for_its_scope_before_the_body_is_read() {
 }
 
 #[test]
+fn a_backup_is_described_and_refused_with_all_that_it_needs() {
+    let of = |name: &str, scopes: &[&str], namespace: &str| {
+        let scopes = scopes.iter().map(ToString::to_string).collect();
+        let namespaces = vec![namespace.to_owned()];
+        listed(name, |of| (of.scopes, of.namespaces) = (scopes, namespaces))
+    };
+    let all = ["read", "work", "admin"];
+    let server = server(vec![
+        of("all", &all, "*"),
+        of("admin", &all[2..], "*"),
+        of("no-admin", &all[..2], "*"),
+        of("web", &all, "web"),
+        of("viewer", &["view"], "web-*"),
+    ]);
+    for (name, lacks) in [
+        (
+            "admin",
+            r#"lacks the scopes "read" and "work" for backup; it has admin, and may use "*""#,
+        ),
+        (
+            "no-admin",
+            r#"lacks the scope "admin" for backup; it has read and work, and may use "*""#,
+        ),
+        (
+            "web",
+            r#"lacks all namespaces ("*") for backup; it has read, work and admin, and may use "web""#,
+        ),
+        (
+            "viewer",
+            r#"lacks the scopes "read", "work" and "admin" and all namespaces ("*") for backup; it has view, and may use "web-*""#,
+        ),
+    ] {
+        let no =
+            call(&server, &token(name), "GET", "/v1/backup", "").refused(403, "forbidden", None);
+        assert_eq!(no["detail"], format!("the token \"{name}\" {lacks}"));
+    }
+    // This server makes no backups, and says so to those who may have one.
+    assert_eq!(call(&server, &token("all"), "GET", "/v1/backup", "").status, 404);
+    let document = call(&server, ROOT, "GET", "/openapi.json", "").good();
+    let backup = &document["paths"]["/v1/backup"]["get"];
+    assert_eq!((&backup["x-scope"], &backup["x-namespaces"]), (&json!(all), &json!("*")));
+}
+
+#[test]
 fn a_namespace_that_is_not_named_is_closed() {
     let reader = listed("reader", |of| {
         of.scopes = vec!["read".to_owned()];

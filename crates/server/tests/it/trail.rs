@@ -135,6 +135,24 @@ fn a_change_of_settings_has_the_old_and_the_new_value() {
 }
 
 #[test]
+fn the_first_settings_of_a_limit_are_shown_as_what_was_set() {
+    let folder = TempDir::new();
+    let server = server(&folder, Vec::new());
+    as_root(&server, "PUT", "/v1/limits/site:*", &json!({"concurrency": 2})).good();
+    for (name, concurrency) in [("site:equal", 2), ("site:other", 3)] {
+        let body = json!({"concurrency": concurrency});
+        as_root(&server, "PUT", &format!("/v1/limits/{name}"), &body).good();
+        let line = &lines(&server, &format!("&target=limit:{name}"))[0];
+        let new = json!({"concurrency": {"new": concurrency}, "quarantine": {"new": "0s"}});
+        assert_eq!(line["changed"], new, "{line}");
+    }
+    // From then on there are old ones.
+    as_root(&server, "PUT", "/v1/limits/site:equal", &json!({"concurrency": 5})).good();
+    let line = &lines(&server, "&target=limit:site:equal")[0];
+    assert_eq!(line["changed"], json!({"concurrency": {"old": 2, "new": 5}}), "{line}");
+}
+
+#[test]
 fn no_line_has_a_payload_a_result_an_error_data_or_a_token() {
     let folder = TempDir::new();
     let server = server(&folder, vec![listed("work", |_| {})]);
@@ -257,6 +275,50 @@ fn refusals_leave_a_line_and_then_a_count() {
     );
     assert!(shown("get_stats").contains(&(Value::Null, json!(401), json!(2))));
     text(&folder);
+}
+
+#[test]
+fn a_refused_line_names_the_thing_in_the_path() {
+    let folder = TempDir::new();
+    let worker = listed("worker", |of| {
+        of.scopes = vec!["work".to_owned(), "view".to_owned()];
+        of.queues = Some(vec!["mail".to_owned()]);
+    });
+    let server = server(&folder, vec![listed("metrics", |_| {}), worker]);
+    let targets = |op: &str| lines(&server, &format!("&op={op}"))[0]["targets"].clone();
+    // A trail tells 64 kinds of refusals in a minute apart.
+    let named: Vec<_> = OPERATIONS.iter().filter(|spec| spec.path.contains('{')).collect();
+    assert!((40..60).contains(&named.len()), "{}", named.len());
+    for spec in named {
+        let path = spec.path.replace("{name}", "n%3Aa").replace("{id}", "i").replace("{flow}", "f");
+        call(&server, &token("metrics"), spec.method.as_str(), &path, "").refused(
+            403,
+            "forbidden",
+            None,
+        );
+        let kind = spec.path.split('/').nth(2).unwrap().trim_end_matches('s');
+        let name = match (spec.path.contains("{name}"), spec.path.contains("{id}")) {
+            (true, true) => "n:a/i",
+            (true, false) => "n:a",
+            (false, true) => "i",
+            (false, false) => "f",
+        };
+        assert_eq!(targets(spec.name), json!([format!("{kind}:{name}")]), "{}", spec.name);
+    }
+    // By the gate, which reads the query, and behind it, where the queue of the job is known.
+    let job = json!({"id": "j", "queue": "other"});
+    as_root(&server, "POST", "/v1/jobs", &job).good();
+    for (op, path) in [
+        ("get_result", "/v1/jobs/j/result?seen=0123456789abcdef"),
+        ("list_parents", "/v1/jobs/j/parents"),
+    ] {
+        assert_eq!(call(&server, &token("worker"), "GET", path, "").status, 403, "{op}");
+        assert_eq!(targets(op), json!(["job:j"]), "{op}");
+    }
+    call(&server, "wrong", "GET", "/v1/limits/l", "").refused(401, "unauthorized", None);
+    assert_eq!(targets("get_limit"), json!(["limit:l"]));
+    call(&server, "wrong", "GET", "/v1/stats", "").refused(401, "unauthorized", None);
+    assert_eq!(targets("get_stats"), Value::Null);
 }
 
 #[test]

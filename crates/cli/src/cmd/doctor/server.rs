@@ -11,6 +11,7 @@ use hyper::header::{AUTHORIZATION, DATE};
 use serde::{Deserialize, Serialize};
 use tenure::Client;
 use tenure::remote::Callee;
+use tenure::token_bounds::waited_for;
 use tenure::url::ServerUrl;
 use tenure_console::standing::NamespaceReplies;
 use tenure_core::attention::{self, AttentionCause, never_watched};
@@ -28,6 +29,7 @@ use super::{folder, listener};
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{DENIED, Failure, NO, UNAVAILABLE};
 use crate::output::size;
+use crate::service::retry_after::{self, RetryAfter};
 use crate::settings::trust::trust;
 use crate::store::{OpenedStore, token};
 
@@ -213,9 +215,13 @@ struct ToldRefusal {
     detail: String,
     #[serde(default)]
     hint: String,
+    /// The token that has used up its bounds.
+    #[serde(default)]
+    caller: Option<String>,
 }
 
-/// The body of the first answer, which must be a good one. `shown`: the address, for messages.
+/// The body of the first answer, which must be a good one. `shown`: the address, for messages. A token that has used up
+/// its bounds is waited for.
 ///
 /// # Errors
 /// No server answers, or it refuses the call.
@@ -226,15 +232,39 @@ pub async fn first_good(
     query: &str,
     most_bytes: usize,
 ) -> Result<Bytes, Failure> {
-    let answer = first_answer(callee, path, query, most_bytes).await?;
+    let call = async || {
+        let answer = first_answer(callee, path, query, most_bytes).await;
+        good(answer?, shown)
+    };
+    waited_for(call, |no| no.wait).await.map_err(|no| no.failure)
+}
+
+/// Why there is no good answer.
+struct NotGood {
+    failure: Failure,
+    /// How long the token must wait; `None`: it is not about that.
+    wait: Option<Duration>,
+}
+
+impl From<Failure> for NotGood {
+    fn from(failure: Failure) -> Self {
+        NotGood { failure, wait: None }
+    }
+}
+
+fn good(answer: Received, shown: &impl std::fmt::Display) -> Result<Bytes, NotGood> {
     if answer.status == 200 {
         return Ok(answer.body);
     }
     let code = if matches!(answer.status, 401 | 403) { DENIED } else { NO };
-    Err(match serde_json::from_slice::<ToldRefusal>(&answer.body) {
-        Ok(no) => Failure::new(code, no.detail).hint(no.hint),
-        Err(_) => Failure::new(code, format!("{shown} answered {}", answer.status)),
-    })
+    let Ok(no) = serde_json::from_slice::<ToldRefusal>(&answer.body) else {
+        return Err(Failure::new(code, format!("{shown} answered {}", answer.status)).into());
+    };
+    let wait = match (no.caller, retry_after::read(&answer.headers, SystemTime::now())) {
+        (Some(_), RetryAfter::Wait(wait)) => Some(wait.std()),
+        _ => None,
+    };
+    Err(NotGood { failure: Failure::new(code, no.detail).hint(no.hint), wait })
 }
 
 /// One answer, of any status.

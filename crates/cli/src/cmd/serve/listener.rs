@@ -36,9 +36,9 @@ pub fn addresses(
     if found.is_empty() {
         return Err(Failure::usage(format!("{option}: '{listen}' names no address")));
     }
-    let needs_none = tokens.has_listed && tokens.whole.is_empty();
-    for at in found.iter().filter(|_| !needs_none) {
-        may_listen(*at, tokens.whole).map_err(|no| Failure::usage(format!("{option}: {no}")))?;
+    for at in &found {
+        may_listen(*at, tokens.whole, tokens.has_listed)
+            .map_err(|no| Failure::usage(format!("{option}: {no}")))?;
     }
     Ok(found)
 }

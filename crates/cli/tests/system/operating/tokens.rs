@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::operating::{Server, tenure};
+use crate::operating::{Server, tenure, told};
 
 /// The status with which a call is answered that shows a token.
 fn status(server: &Server, token: &str) -> String {
@@ -179,4 +179,60 @@ fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
     for secret in ["geheim", &pusher, &viewer] {
         assert!(!log.contains(secret), "{log}");
     }
+}
+
+#[test]
+fn a_token_with_few_calls_costs_time_and_loses_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("tokens.toml");
+    let scopes = ["--scopes", "read,work,push,admin", "--calls", "2/1s"];
+    let (slow, of_slow) = new("slow", &scopes);
+    let (spent, of_spent) = new("spent", &["--scopes", "view", "--calls", "1/1h"]);
+    fs::write(&path, format!("{of_slow}{of_spent}")).unwrap();
+    let file = path.to_str().unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
+    let server = Server::start(tenure(home.path(), &arguments));
+    let as_slow = |arguments: &[&str]| {
+        let mut command = tenure(home.path(), arguments);
+        command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", &slow);
+        told(&mut command)
+    };
+    let ids = ["a", "b", "c", "d"];
+    for id in ids {
+        let (code, _, err) = as_slow(&["push", "mail", "1", "--id", id]);
+        assert_eq!(code, 0, "{id}: {err}");
+    }
+    let ran = home.path().join("ran");
+    let script = format!("echo $TENURE_JOB_ID >> {}", ran.display());
+    let work = ["work", "mail", "-c", "1", "--until-empty", "--", "sh", "-c", &script];
+    let (code, _, err) = as_slow(&work);
+    assert_eq!(code, 0, "{err}");
+    let text = fs::read_to_string(&ran).unwrap();
+    assert_eq!(text.lines().collect::<Vec<_>>(), ids, "{err}");
+    assert_eq!(err.matches("may make 2/1s calls").count(), 1, "{err}");
+    for arguments in [
+        &["lock", "x", "--", "true"][..],
+        &["token", "who"],
+        &["result", "a", "--wait", "10s"],
+        &["jobs"],
+        &["queue", "set", "full", "--max-waiting", "1"],
+        &["push", "full", "1"],
+    ] {
+        let (code, _, err) = as_slow(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {err}");
+    }
+    // A full queue is not about the caller.
+    let (code, _, err) = as_slow(&["push", "full", "2"]);
+    assert!(code == 1 && err.contains("takes 1 waiting jobs"), "{code}: {err}");
+    // Nobody waits for an hour.
+    assert_eq!(status(&server, &spent), "200");
+    let begun = std::time::Instant::now();
+    let mut command = tenure(home.path(), &["--json", "stats"]);
+    command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", &spent);
+    let (code, out, err) = told(&mut command);
+    assert_eq!(code, 1, "{out}{err}");
+    let no: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&no["code"], &no["caller"]), (&"line_full".into(), &"spent".into()), "{no}");
+    assert!(begun.elapsed() < crate::operating::SOON / 2);
+    assert_eq!(server.stop().0, 0);
 }

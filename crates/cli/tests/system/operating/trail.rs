@@ -211,3 +211,23 @@ fn a_trail_may_go_to_stderr_or_nowhere() {
     assert_eq!(set_limit(&server.at, "site"), Some(201));
     assert!(!home.path().join("data/trail").exists());
 }
+
+#[test]
+fn the_first_set_of_a_limit_that_is_only_in_use_leaves_one_line() {
+    let home = tempfile::tempdir().unwrap();
+    let server = serve(home.path(), &[]);
+    assert_eq!(set_limit(&server.at, "held"), Some(201));
+    let held = server.ask("POST /v1/leases", r#"{"needs":[{"limit":"held"}],"ttl":"1h"}"#);
+    assert!(held.contains("\"fence\""), "{held}");
+    assert!(server.ask("DELETE /v1/limits/held", "").starts_with("HTTP/1.1 204 "));
+    let url = format!("http://{}", server.at);
+    let set = ["--url", &url, "limit", "set", "held", "--concurrency", "2"];
+    let (code, _, err) = ends(home.path(), &set);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(server.stop().0, 0);
+    let all = lines(&home.path().join("data/trail"));
+    let about = all.iter().filter(|line| line["targets"][0] == "limit:held");
+    let about: Vec<_> = about.map(|line| (line["op"].as_str(), line["status"].as_u64())).collect();
+    let done = |op| (Some(op), Some(200));
+    assert_eq!(about, ["put_limit", "delete_limit", "put_limit"].map(done));
+}

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Ask, Reply, Request};
+use tenure_core::sentences::{AccessRefusal, LeaseRefusal};
 use tenure_core::settings::QueueCounts;
 use tokio::time::sleep;
 
@@ -248,4 +249,47 @@ async fn jobs_whose_answer_was_lost_are_found_under_the_same_id() {
     assert!(leases[1..].iter().all(|(_, one)| one.request_id == leases[1].1.request_id));
     assert_eq!(fake.extends().len(), 1, "known to be held before it was run");
     assert_eq!(recovered.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bounds_of_the_token_are_waited_for_and_no_job_is_lost() {
+    let no = |call: &Request| {
+        assert!(matches!(call, Request::Lease(_)));
+        let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
+        let no = AccessRefusal::TooManyCalls { caller, calls, wait_s: 7 };
+        Says::Now(Err(CallError::Refused(no.into())))
+    };
+    let fake = Fake::new(move |call, before| match (call, before) {
+        (Request::Lease(_), 1..=3 | 5) => no(call),
+        (Request::Lease(_), 0) => granted([1]),
+        (Request::Lease(_), 4) => granted([2]),
+        (Request::Lease(_), 6) => granted([3]),
+        (call, _) => well(call),
+    });
+    // A refusal is an answer: the engine is not away.
+    let work = worker(&fake).max_jobs(3).exit_when_away(s(5));
+    assert_eq!(work.run(|_| async {}).await, Ok(Worked { jobs: 3 }));
+    let leases = fake.leases();
+    assert_eq!(leases.len(), 7);
+    for refused in [1, 2, 3, 5] {
+        let [(at, one), (next_at, next)] = &leases[refused..][..2] else { unreachable!() };
+        assert!((s(7)..s(8)).contains(&(*next_at - *at)), "as long as it was told");
+        assert_eq!(one.request_id, next.request_id, "the same call");
+    }
+    let settled: Vec<_> = fake.settled().into_iter().map(|item| item.lease).collect();
+    assert_eq!(settled, ["l1", "l2", "l3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_line_ends_a_worker() {
+    let fake = Fake::new(|call, _| match call {
+        Request::Lease(_) => {
+            let no = LeaseRefusal::LineFull { most: 10_000 };
+            Says::Now(Err(CallError::Refused(no.into())))
+        }
+        call => well(call),
+    });
+    let ended = worker(&fake).run(|_| async {}).await;
+    assert_eq!(ended.unwrap_err().code(), Some(Code::LineFull));
+    assert_eq!(fake.leases().len(), 1);
 }
