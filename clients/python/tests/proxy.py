@@ -20,7 +20,7 @@ class Proxy:
         self.bodies: list[bytes] = []
         #: How many of them the server has answered, whether or not anybody heard of it.
         self.answered = 0
-        #: What is held goes on to the server when it is set.
+        #: Held requests go on to the server when it is set.
         self.released = threading.Event()
         #: Called when the server has done it and nobody has heard of it yet.
         self.after_loss: Callable[[], None] = lambda: None

@@ -105,7 +105,7 @@ def test_an_extend_that_is_answered_slowly_is_sent_again_and_counts() -> None:
     assert holdings.asks(holdings.due(NOW + 2), NOW + 2, here) == []
     assert holdings.due(NOW + 4.9) == []
     assert holdings.next_extend() == pytest.approx(NOW + 5)
-    # Who has not answered by now is named, so that another server can be asked.
+    # The server that has not answered by now is named, so that another one can be asked.
     assert holdings.asks(holdings.due(NOW + 5), NOW + 5, there) == [here]
     holdings.answered([one], NOW + 2, NOW + 6, good("a"))
     assert holdings.next_stop() == pytest.approx(NOW + 10)

@@ -223,6 +223,10 @@ export function fromProblem(status: number, body: unknown, retryAfter?: number):
   });
 }
 
+/** Whether a call that was answered with this passing error may have been carried out. */
+export const leavesDoubt = (error: TenureError): boolean =>
+  error instanceof OutcomeUnknown || error instanceof UnexpectedAnswer;
+
 function classOf(status: number, code: string): typeof TenureError {
   if (code === "outcome_unknown") return OutcomeUnknown;
   if (status === 401 || status === 403) return NotPermitted;

@@ -2,7 +2,15 @@ import type { Address } from "./addresses.js";
 import { Backoff, orAbort, sleep } from "./backoff.js";
 import { now } from "./clock.js";
 import { type Codec, withAdvice } from "./codec.js";
-import { fromProblem, OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, wrong } from "./errors.js";
+import {
+  fromProblem,
+  leavesDoubt,
+  OutcomeUnknown,
+  TenureError,
+  UnexpectedAnswer,
+  Unreachable,
+  wrong,
+} from "./errors.js";
 import type { Logger } from "./log.js";
 import { type Abortable, signalOf } from "./options.js";
 import { ConnectionLost, type Incoming, type Sender } from "./sender.js";
@@ -154,7 +162,7 @@ export class Transport {
           }
           throw error;
         }
-        if (error.code === "outcome_unknown" || error instanceof UnexpectedAnswer) mayHaveHappened = true;
+        mayHaveHappened ||= leavesDoubt(error);
       } catch (fault) {
         if (fault instanceof Unreachable) {
           error = fault;

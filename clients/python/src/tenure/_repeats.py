@@ -14,7 +14,7 @@ from typing import Optional
 
 from ._addresses import Address
 from ._lost import ConnectionLost, NoServerFound
-from ._servers import Servers
+from ._servers import GATEWAY, Servers
 from ._wire import Request, Response, is_json, now
 from .errors import OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, from_problem
 
@@ -35,6 +35,12 @@ Answer = tuple[int, object, Optional[float]]
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
+
+
+def leaves_doubt(error: TenureError) -> bool:
+    """Say whether a call that was answered with this error may have been carried out."""
+    of_gateway = isinstance(error, UnexpectedAnswer) and error.status in GATEWAY
+    return error.code == "outcome_unknown" or of_gateway
 
 
 class Backoff:
@@ -128,11 +134,10 @@ class Attempts:
                 )
             return None
         error = from_problem(status, data, retry_after)
-        gateway = status in (502, 503, 504) and isinstance(error, UnexpectedAnswer)
-        if error.code not in _PASSING and not gateway:
+        in_doubt = leaves_doubt(error)
+        if error.code not in _PASSING and not in_doubt:
             return None
-        if error.code == "outcome_unknown" or gateway:
-            self._may_have_happened = True
+        self._may_have_happened |= in_doubt
         return self._pause(error)
 
     def response(self, status: int, data: object, retry_after: Optional[float]) -> Response:

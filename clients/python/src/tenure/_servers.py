@@ -26,7 +26,7 @@ _CONNECT_S = 3.0
 #: Said by a server before anything happened: another one may serve.
 _SERVES_NOT = {"draining", "not_owner", "store_unavailable"}
 #: Said by a proxy whose server is not there.
-_GATEWAY = (502, 503, 504)
+GATEWAY = (502, 503, 504)
 
 
 class Servers:
@@ -103,7 +103,7 @@ class Servers:
     def answered(self, address: Address, status: int, data: object, owner: Optional[str]) -> None:
         """Note the answer of a server, and whom it named as the owner (`Tenure-Owner`)."""
         code = data.get("code") if isinstance(data, dict) else None
-        if code in _SERVES_NOT or (status in _GATEWAY and code in (None, "unexpected_answer")):
+        if code in _SERVES_NOT or (status in GATEWAY and code in (None, "unexpected_answer")):
             self._leave(address)
         elif owner is not None and status < 500:
             self._follow(address, owner)

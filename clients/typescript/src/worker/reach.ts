@@ -1,5 +1,5 @@
 import { now } from "../clock.js";
-import { fromProblem, UnexpectedAnswer } from "../errors.js";
+import { fromProblem, leavesDoubt } from "../errors.js";
 import type { Logger } from "../log.js";
 import { ConnectionLost } from "../sender.js";
 import type { Answer, Call, Transport } from "../transport.js";
@@ -32,7 +32,7 @@ export class Reach {
       const answer = await this.#transport.once(call, timeout);
       if (answer.status >= 500) {
         const error = fromProblem(answer.status, answer.data);
-        if (doubt && (error.code === "outcome_unknown" || error instanceof UnexpectedAnswer)) doubt.inDoubt = true;
+        if (doubt && leavesDoubt(error)) doubt.inDoubt = true;
         this.#away(`${this.#transport.servers.shown} cannot serve`, error.detail);
       } else {
         this.#back();

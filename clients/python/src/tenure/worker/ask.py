@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._wire import Request, Response, new_id, now, request
+from .._wire import Request, new_id, now, request
 from ..durations import duration_text
-from ..errors import from_problem
-
-#: Said by a proxy whose server did not answer it.
-_GATEWAY = (502, 503, 504)
 
 
 @dataclass
@@ -20,7 +16,7 @@ class Ask:
     id: str = field(default_factory=lambda: new_id("request"))
     #: When it was first sent: what it is granted counts from then.
     first_sent: float = 0.0
-    #: What was sent last.
+    #: The body of the last sending.
     body: dict[str, Any] = field(default_factory=dict)
     #: A sending that was not answered may have been granted jobs. They would wait for their ttl and
     #: count as lost, unless the same request id asks for them again.
@@ -47,11 +43,3 @@ class Ask:
         granted is the answer to this one.
         """
         return request("POST", "leases", body={**self.body, "wait": "0s"})
-
-
-def may_have_granted(response: Response) -> bool:
-    """Say of an answer that is an error whether jobs may have been granted all the same."""
-    code = from_problem(response.status, response.data).code
-    return code == "outcome_unknown" or (
-        code == "unexpected_answer" and response.status in _GATEWAY
-    )

@@ -16,14 +16,14 @@ from .._http import Transport
 from .._keeper import Keeper
 from .._leasing import slice_of, worker_fields
 from .._lost import ConnectionLost
-from .._repeats import Backoff
+from .._repeats import Backoff, leaves_doubt
 from .._text import logger
 from .._wire import Request, Response, now, request
 from ..errors import TenureError, from_problem
 from ..payloads import encode
 from ..records import LeaseRecord
 from .ahead import Ahead
-from .ask import Ask, may_have_granted
+from .ask import Ask
 from .settles import Settle, Settles, repair, tell_refused
 from .written import RELEASED, Written
 
@@ -179,10 +179,8 @@ class Exchange:
             left = until - now()
             if ask is None or left <= 0:
                 return
-            response = self._once(ask.withdrawal(), left)
-            if response is not None and response.status < 400:
-                # A grant is answered to both calls, and given back once.
-                self._refuse([LeaseRecord.read(raw) for raw in response.data["leases"]])
+            # A grant is answered to both calls, and given back once.
+            self._give_back_granted(ask, left)
             with self._lock:
                 if self._waiting is not None:
                     self._answer.wait(_WITHDRAW_AGAIN_S)
@@ -192,19 +190,26 @@ class Exchange:
         until = now() + _WITHDRAW_FOR_S
         backoff = Backoff()
         while ask.in_doubt and now() < until:
-            response = self._once(ask.withdrawal(), until - now())
-            if response is not None and response.status < 400:
-                self._refuse([LeaseRecord.read(raw) for raw in response.data["leases"]])
-                return
-            if response is not None and not may_have_granted(response):
-                # A server that ends, say: it will not tell any more.
-                break
+            response = self._give_back_granted(ask, until - now())
+            if response is not None:
+                if response.status < 400:
+                    return
+                if not leaves_doubt(from_problem(response.status, response.data)):
+                    # A server that ends, say: it will not tell any more.
+                    break
             time.sleep(backoff.pause())
         if ask.in_doubt:
             log.warning(
                 "the server did not answer the last call for jobs; what it granted runs elsewhere "
                 "after its ttl"
             )
+
+    def _give_back_granted(self, ask: Ask, timeout: float) -> Optional[Response]:
+        """Withdraw a call, and give back what it was granted; None if no server answered."""
+        response = self._once(ask.withdrawal(), timeout)
+        if response is not None and response.status < 400:
+            self._refuse([LeaseRecord.read(raw) for raw in response.data["leases"]])
+        return response
 
     def close(self) -> None:
         """End all threads."""
@@ -355,7 +360,7 @@ class Exchange:
 
     def _ask_refused(self, response: Response, ask: Optional[Ask]) -> float:
         error = from_problem(response.status, response.data, response.retry_after)
-        if ask is not None and may_have_granted(response):
+        if ask is not None and leaves_doubt(error):
             ask.in_doubt = True
         passing = response.status in (408, 429) or response.status >= 500
         if not passing and not self._answered:
