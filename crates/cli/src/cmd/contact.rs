@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tenure::Client;
-use tenure::token_bounds::wait_after_error;
+use tenure::token_bounds::wait_after;
 use tenure::url::StoreUrl;
 use tenure_core::access::TokenName;
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::Request;
 use tenure_core::time::Span;
 use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, Fault};
@@ -45,9 +46,11 @@ impl Contact {
 
     /// A call failed and is made again; nothing has answered for `away`.
     pub fn lost(&self, error: &CallError, away: Duration) {
-        if wait_after_error(error).is_some() {
+        if let CallError::Refused(no) = error
+            && wait_after(no).is_some()
+        {
             if self.is_news_that_it_waits(Instant::now()) {
-                tell(&waits(error));
+                tell(&waits(no));
             }
             return;
         }
@@ -129,7 +132,7 @@ impl AroundEngine for Telling {
                     let since = *failing.get_or_insert_with(Instant::now);
                     state.contact.lost(error, since.elapsed());
                 }
-                Err(error) if wait_after_error(error).is_some() => {
+                Err(error @ CallError::Refused(no)) if wait_after(no).is_some() => {
                     state.contact.lost(error, Duration::ZERO);
                 }
                 Ok(_) | Err(_) => {
@@ -144,12 +147,8 @@ impl AroundEngine for Telling {
 }
 
 /// The sentence on a token that has used up its bounds.
-fn waits(error: &CallError) -> String {
-    let detail = match error {
-        CallError::Refused(no) => no.detail.clone(),
-        CallError::Fault(fault) => fault.to_string(),
-    };
-    format!("{detail}; waiting as long as the server says")
+fn waits(no: &Refusal) -> String {
+    format!("{}; waiting as long as the server says", no.detail)
 }
 
 /// The sentence on an absence, which has lasted for `since`, if it was reported before.
@@ -177,7 +176,6 @@ fn long(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::refusal::Refusal;
     use tenure_core::sentences::AccessRefusal;
 
     use super::*;
@@ -202,8 +200,7 @@ mod tests {
     #[test]
     fn a_token_that_must_wait_is_reported_once_a_minute() {
         let (caller, calls) = ("crawler".to_owned(), "2/1s".to_owned());
-        let no: CallError =
-            Refusal::from(AccessRefusal::TooManyCalls { caller, calls, wait_s: 1 }).into();
+        let no = Refusal::from(AccessRefusal::TooManyCalls { caller, calls, wait_s: 1 });
         assert_eq!(
             waits(&no),
             "the token \"crawler\" may make 2/1s calls, and has made them; waiting as long as the server says"
@@ -214,7 +211,7 @@ mod tests {
             assert_eq!(contact.is_news_that_it_waits(now), is_news, "after {s} s");
         }
         // The store is there.
-        contact.lost(&no, NEWS * 2);
+        contact.lost(&no.into(), NEWS * 2);
         assert!(contact.absence.lock().unwrap().is_none());
     }
 

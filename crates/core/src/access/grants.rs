@@ -343,9 +343,7 @@ impl Grants {
 
     /// The name that its token has of its own; `None` for a token with all rights, and where a server asks for none.
     pub fn token_name(&self) -> Option<TokenName> {
-        let is_own =
-            |name: &TokenName| name.as_str() != ANYONE && !name.as_str().starts_with(UNNAMED);
-        TokenName::of(&self.name).filter(is_own)
+        TokenName::of(&self.name).filter(|name| !is_reserved(name.as_str()))
     }
 
     pub fn scopes(&self) -> ScopeSet {
@@ -413,11 +411,16 @@ pub(crate) trait Concealed {
     fn conceal(&mut self, grants: &Grants);
 }
 
+/// Whether it is the name of a caller whose token has none of its own, or who needs no token.
+fn is_reserved(name: &str) -> bool {
+    name == ANYONE || name.starts_with(UNNAMED)
+}
+
 fn checked_name(name: &str) -> Result<Arc<str>, NotGrants> {
     if TokenName::known(name).is_none() {
         return Err(NotGrants::Name(cut(name)));
     }
-    if name == ANYONE || name.starts_with(UNNAMED) {
+    if is_reserved(name) {
         return Err(NotGrants::Reserved(name.to_owned()));
     }
     Ok(name.into())
