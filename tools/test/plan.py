@@ -36,9 +36,8 @@ FIRST = "node it"
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
 TEST_MAX, LONG_TEST_MAX = 120.0, 3600.0
-#: Tests that keep the processors busy for seconds, or measure time: so many of them run at once,
-#: and nothing but lints beside them. By program, how their names begin.
-ALONE_THREADS = 2
+#: Tests that keep the processors busy for seconds, or measure time, have nothing but lints beside
+#: them. By program, how their names begin.
 ALONE = {
     "cli system": [
         "chaos::",
@@ -48,6 +47,8 @@ ALONE = {
         "linear::",
     ],
 }
+#: How many of them run at once.
+ALONE_THREADS = 2
 #: What `./test --long` has tests play longer, by program: ten minutes, or as many histories as take
 #: about as long.
 LONGER = {
