@@ -130,8 +130,8 @@ test("a handler that ignores its signal costs no other worker of its process a r
   await workers.noted("first");
   await workers.noted("second");
   workers.process.kill("SIGTERM");
-  // The first one is stuck after the grace of 2 s, and its lease of 2 s is kept beyond that.
-  await sleep(4500);
+  // The first one is stuck after the grace of 2 s, and its lease of 5 s is kept beyond that.
+  await sleep(7500);
   assert.equal((await stuck.get()).state, "running");
   writeFileSync(`${workers.journal}.second`, "");
   assert.equal(await workers.ended(10_000), 1);

@@ -66,6 +66,9 @@ function install(project: string, names: readonly string[]): void {
   symlinkSync("../typescript/bin/tsc", join(modules, ".bin/tsc"));
 }
 
+/** Declarations of packages are checked once, by `check packed`. */
+const TSC = ["--skipLibCheck", "--singleThreaded"];
+
 // Without a registry: links what is installed already, and builds nothing that is built already.
 const NPM = (tools: string, own: string) => `#!/bin/bash
 set -e
@@ -105,7 +108,7 @@ export class PageShell {
       // The page starts its server on the usual port.
       tenure: `#!/bin/bash\n[[ "$1" == serve ]] && set -- serve --listen 127.0.0.1:${port} "\${@:2}"\nexec ${binary()} "$@"\n`,
       npm: NPM(join(process.cwd(), "node_modules"), process.cwd()),
-      npx: `#!/bin/sh\nname="$1"\nshift\nexec "node_modules/.bin/$name" "$@"\n`,
+      npx: `#!/bin/sh\n[ "$1" = tsc ] && shift && exec node_modules/.bin/tsc ${TSC.join(" ")} "$@"\nexit 1\n`,
     };
     for (const [name, text] of Object.entries(programs)) {
       writeFileSync(at(`bin/${name}`), text);
@@ -219,7 +222,7 @@ export async function runPrograms(page: string, packages: readonly string[] = []
       : [];
   });
   for (const [{ file, code }] of programs) writeFileSync(join(project, file), code);
-  const compiled = spawnSync("node_modules/.bin/tsc", { cwd: project, encoding: "utf8" });
+  const compiled = spawnSync("node_modules/.bin/tsc", TSC, { cwd: project, encoding: "utf8" });
   assert.equal(compiled.status, 0, compiled.stdout);
   const server = await Server.start("memory:");
   for (const [n, [{ file }, expected]] of programs.entries()) {

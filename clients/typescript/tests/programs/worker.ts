@@ -41,7 +41,7 @@ const counts = t.task("counts", {}, async (n: number, ctx) => {
 
 const worker = t.work([blocks, waits, listens, counts], {
   concurrency: Number(process.env["CONCURRENCY"] ?? 4),
-  ttl: (process.env["TTL"] ?? "2s") as "2s",
+  ttl: (process.env["TTL"] ?? "5s") as "5s",
   drain: (process.env["DRAIN"] ?? "20s") as "20s",
 });
 note("ready");

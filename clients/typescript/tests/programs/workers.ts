@@ -14,8 +14,8 @@ const handler = (name: string) => async () => {
   return name;
 };
 const drain = (process.env["DRAIN"] ?? "0s") as "0s";
-const first = t.work([t.task("first", {}, handler("first"))], { drain, ttl: "2s" });
-const second = t.work([t.task("second", {}, handler("second"))], { drain: "30s", ttl: "2s" });
+const first = t.work([t.task("first", {}, handler("first"))], { drain, ttl: "5s" });
+const second = t.work([t.task("second", {}, handler("second"))], { drain: "30s", ttl: "5s" });
 if (process.env["OWN"]) process.on("SIGTERM", () => void first.stop());
 process.on("SIGUSR2", () => void first.stop());
 note("ready");
