@@ -112,10 +112,13 @@ impl Folder {
     /// The missing file of a store that was here before: the store's file, if the log or the note of the last sync
     /// is left. Called before SQLite opens the file, because SQLite deletes the log of an empty store.
     pub(crate) fn lost_store(&self) -> Option<&'static str> {
-        let bytes = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
-        let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0 || self.journal().is_dir();
+        let left = bytes(&self.log()) > 0 || self.was_answered_from();
         (bytes(&self.database()) == 0 && left)
             .then_some("its file \"tenure.db\" is missing or empty")
+    }
+    /// Whether a store was ready here: only then are its journal and the note of the last sync made.
+    pub(crate) fn was_answered_from(&self) -> bool {
+        bytes(&self.synced()) > 0 || self.journal().is_dir()
     }
     /// Watches the open files, once SQLite has opened them; nothing for a temporary store: nobody
     /// would look for answered changes in its folder.
@@ -140,8 +143,7 @@ impl Folder {
     }
     /// Bytes of the store on disk.
     pub(crate) fn bytes(&self) -> u64 {
-        let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
-        size(self.database()) + size(self.log()) + bytes_in(&self.journal())
+        bytes(&self.database()) + bytes(&self.log()) + bytes_in(&self.journal())
     }
 }
 
@@ -178,6 +180,11 @@ pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
     }
     let _ = folder;
     (u64::MAX, u64::MAX)
+}
+
+/// Bytes of a file; 0 if it is missing.
+fn bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
 /// Bytes of the files in a folder; 0 if the folder is missing.

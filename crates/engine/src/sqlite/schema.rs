@@ -282,12 +282,6 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
             format!("its log mode is {mode:?}, and \"wal\" cannot be had on this file system");
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
-    let format: i64 =
-        conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
-    if format == 0 {
-        // If the log is missing, a whole store may be lost; a new one would take its place.
-        synced::check(folder, 0, options.accept_loss)?;
-    }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
     if tables(&conn).map_err(failed)? != *expected().map_err(failed)? {
         let why = format!("its tables are not those of format {FORMAT}");
@@ -372,8 +366,9 @@ fn incomplete(folder: &Folder, lacks: &'static str, accept_loss: bool) -> Result
     Ok(())
 }
 
-/// Checks that the file is ours. An empty file may become ours; any other must say that it is ours. Until its log is
-/// first moved into it, a store of ours has no table and no mark in its own file: without the log it looks foreign.
+/// Checks that the file is ours. One without tables may become ours; any other must say that it is ours. Until its log is
+/// first moved into it, a store of ours has no table and no mark in its own file: without the log it looks like one whose
+/// making was interrupted. But that one has no journal yet.
 fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(), OpenError> {
     let foreign = || OpenError::Foreign { folder: folder.path().to_owned() };
     let number = |name: &str| -> rusqlite::Result<i64> {
@@ -383,16 +378,18 @@ fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
         _ => store_error(folder, why),
     })?;
-    let pages = number("page_count").map_err(|why| store_error(folder, why))?;
-    if application == APPLICATION || application == 0 && pages == 0 {
+    if application == APPLICATION {
         return Ok(());
     }
     let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
     let tables: i64 = tables.map_err(|why| store_error(folder, why))?;
-    if application == 0 && tables == 0 {
-        return incomplete(folder, "its log \"tenure.db-wal\" is missing", accept_loss);
+    if application != 0 || tables != 0 {
+        return Err(foreign());
     }
-    Err(foreign())
+    if folder.was_answered_from() {
+        incomplete(folder, "its log \"tenure.db-wal\" is missing", accept_loss)?;
+    }
+    Ok(())
 }
 
 /// Brings a store to the format of `steps`, or refuses a newer one.

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rusqlite::Connection;
 use tenure_engine::{Embedded, Location, OpenError, Options};
 use tenure_testkit::TempDir;
 
@@ -58,6 +59,28 @@ fn a_closed_store_is_one_file() {
         here.engine.close();
         let log = here.dir.join("store/tenure.db-wal");
         assert!(!log.exists(), "the log is in the store");
+    });
+}
+
+#[test]
+fn a_folder_whose_making_was_interrupted_is_made() {
+    block(async {
+        // The states that SQLite leaves before its first commit in the log, as a power cut or a kill leaves them.
+        for log in [None, Some(""), Some("the beginning of a log")] {
+            let dir = TempDir::new();
+            let folder = dir.join("store");
+            std::fs::create_dir(&folder).unwrap();
+            let conn = Connection::open(folder.join("tenure.db")).unwrap();
+            conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+            conn.close().unwrap();
+            assert_eq!(std::fs::metadata(folder.join("tenure.db")).unwrap().len(), 4096);
+            if let Some(log) = log {
+                std::fs::write(folder.join("tenure.db-wal"), log).unwrap();
+            }
+            let engine = Embedded::open(Options::new(Location::Folder(folder))).expect("made");
+            push(&engine, vec![job("a")]).await;
+            engine.close();
+        }
     });
 }
 
