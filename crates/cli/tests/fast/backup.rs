@@ -312,3 +312,51 @@ fn a_backup_of_a_shared_store_survives_the_death_of_redis_or_is_not_there() {
     server.until(0, &["backup", last.to_str().unwrap()], "");
     audited(&dir, &last, "restored");
 }
+
+#[test]
+fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
+    let dir = TempDir::new();
+    let server = Server::start(&folder(&dir, "store"));
+    done(&server.url, &["push", "--lines", &heavy(&dir, 60)]);
+    let file = dir.join("backup");
+    done(&server.url, &["backup", file.to_str().unwrap()]);
+    let target = folder(&dir, "target");
+    let mut refused = 0;
+    for after_ms in [0, 5, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 640] {
+        let mut restoring = tenure(None);
+        restoring.arg("restore").arg(&file).args(["--no-wait", "--to", &target]);
+        let mut restoring = restoring.stderr(Stdio::null()).spawn().unwrap();
+        // Any moment may be the bad one: there is no event to wait for.
+        sleep(Duration::from_millis(after_ms));
+        restoring.kill().unwrap();
+        if restoring.wait().unwrap().success() {
+            break;
+        }
+        if !dir.join("target/tenure.db").exists() {
+            continue;
+        }
+        // It has nothing yet, is refused, or is whole.
+        match ended(tenure(Some(&target)).args(["stats", "--json"])) {
+            (0, out, _) => {
+                let stats: serde_json::Value = serde_json::from_str(&out).unwrap();
+                let ready = stats["jobs"]["ready"].as_u64().unwrap_or(0);
+                assert!(ready == 0 || ready == 60, "after {after_ms} ms: {out}");
+                if ready > 0 {
+                    break;
+                }
+            }
+            (code, _, err) => {
+                assert!(
+                    code == 69 && err.contains("unfinished"),
+                    "after {after_ms} ms: {code}: {err}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0, "no kill came between mark and end");
+    let (code, _, err) = restore(&[file.to_str().unwrap(), "--to", &target, "--no-wait"]);
+    assert!(code == 0 || err.contains("was restored to"), "{code}: {err}");
+    done(&target, &["audit"]);
+    assert_eq!(answer(&target, &["job", "h7"])["state"], "ready");
+}
