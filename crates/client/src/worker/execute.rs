@@ -6,13 +6,14 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::caught::{self, Panicked};
 use super::job::Job;
-use crate::keeper::Stop;
+use crate::keeper::{Stop, lock};
 use crate::outcome::SettleOutcome;
 
 /// The result of running one job.
@@ -38,6 +39,47 @@ pub trait Execute: Send + Sync + 'static {
     /// Executes one job, whose lease is extended meanwhile. Nothing else stops it: when [`Job::stopped`] completes it
     /// must end, and no part of it may run after [`Job::hard_limit`].
     fn execute(&self, job: Job) -> impl Future<Output = Executed<Self::Failure>> + Send;
+}
+
+/// An [`Execute`] without its types, so that the loop is compiled once, and not for each handler of each program.
+pub trait ExecuteAny: Send + Sync {
+    /// Executes one job.
+    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = ExecutedAny> + Send + '_>>;
+}
+
+/// The result of running one job, whose failure is kept elsewhere.
+pub struct ExecutedAny {
+    pub outcome: Option<SettleOutcome>,
+    pub failed: bool,
+}
+
+/// Executes jobs, and keeps the first reason why none can be executed.
+pub struct Executing<E: Execute> {
+    execute: E,
+    failure: Mutex<Option<E::Failure>>,
+}
+
+impl<E: Execute> Executing<E> {
+    pub fn new(execute: E) -> Self {
+        Executing { execute, failure: Mutex::new(None) }
+    }
+
+    pub fn failure(&self) -> Option<E::Failure> {
+        lock(&self.failure).take()
+    }
+}
+
+impl<E: Execute> ExecuteAny for Executing<E> {
+    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = ExecutedAny> + Send + '_>> {
+        Box::pin(async move {
+            let Executed { outcome, failure } = self.execute.execute(job).await;
+            let failed = failure.is_some();
+            if let Some(failure) = failure {
+                lock(&self.failure).get_or_insert(failure);
+            }
+            ExecutedAny { outcome, failed }
+        })
+    }
 }
 
 /// Executes each job as a future, which is dropped when it must stop.

@@ -18,8 +18,9 @@ mod take;
 mod threads;
 mod work;
 
+use std::convert::Infallible;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_DEFAULT;
@@ -31,8 +32,8 @@ use tenure_engine_api::CallError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use self::execute::Handler;
 pub use self::execute::{Execute, Executed};
+use self::execute::{ExecuteAny, Executing, Handler};
 pub use self::job::Job;
 use self::job::Surroundings;
 use self::run::WorkerContext;
@@ -41,7 +42,7 @@ use self::stages::Stages;
 use self::take::Taking;
 use self::work::Work;
 use crate::client::Client;
-use crate::keeper::{Stop, lock};
+use crate::keeper::Stop;
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
@@ -411,10 +412,19 @@ impl Worker {
     /// # Errors
     /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and running ones
     /// were finished as when draining.
-    pub async fn execute<E: Execute>(
-        mut self,
-        execute: E,
-    ) -> Result<Worked, WorkError<E::Failure>> {
+    pub async fn execute<E: Execute>(self, execute: E) -> Result<Worked, WorkError<E::Failure>> {
+        let executing = Arc::new(Executing::new(execute));
+        let ended = self.work(executing.clone()).await;
+        match (ended, executing.failure()) {
+            (Err(WorkError::Call(error)), _) => Err(WorkError::Call(error)),
+            (Err(WorkError::Away(error)), _) => Err(WorkError::Away(error)),
+            (Err(WorkError::Execution(never)), _) => match never {},
+            (Ok(_), Some(failure)) => Err(WorkError::Execution(failure)),
+            (Ok(worked), None) => Ok(worked),
+        }
+    }
+
+    async fn work(mut self, execute: Arc<dyn ExecuteAny>) -> Result<Worked, WorkError<Infallible>> {
         if let Some(no) = self.wrong.take() {
             return Err(WorkError::Call(no.into()));
         }
@@ -432,23 +442,18 @@ impl Worker {
                 around: Arc::new(around),
             },
             stopper: self.stopper(),
-            failure: Mutex::new(None),
         });
-        let mut work = Work::new(context.clone(), self.ttl);
+        let mut work = Work::new(context, self.ttl);
         let ended = Taking::of(&self).take(&self, &mut work).await;
         work.give_back_waiting();
         let jobs = work.jobs;
         self.drain(work).await;
         ended?;
-        let failure = lock(&context.failure).take();
-        match failure {
-            Some(failure) => Err(WorkError::Execution(failure)),
-            None => Ok(Worked { jobs }),
-        }
+        Ok(Worked { jobs })
     }
 
     /// Waits for the running jobs, then stops those that are left and waits for their end.
-    async fn drain<E: Execute>(&self, mut work: Work<E>) {
+    async fn drain(&self, mut work: Work) {
         let mut phase = self.phase.subscribe();
         let until = Instant::now() + self.drain_timeout;
         tokio::select! {

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::yield_now;
@@ -10,30 +10,28 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::ended_run::EndedRun;
-use super::execute::{Execute, Executed};
+use super::execute::{ExecuteAny, ExecutedAny};
 use super::job::Job;
 use super::settler::Settler;
 use super::spans;
 use super::{Event, Phase, Stopper};
 use crate::call_off::give_back;
-use crate::keeper::{Held, Keeper, Stop, lock};
+use crate::keeper::{Held, Keeper, Stop};
 use crate::outcome::SettleOutcome;
 
 /// How long a slot runs jobs that never suspend before it yields to other tasks of its thread.
 const YIELD_AFTER: Duration = Duration::from_micros(200);
 
 /// State that every job of a worker needs.
-pub struct WorkerContext<E: Execute> {
-    pub execute: E,
+pub struct WorkerContext {
+    pub execute: Arc<dyn ExecuteAny>,
     pub keeper: Keeper,
     pub settler: Settler,
     pub stopper: Stopper,
-    /// The first reason why no job can be executed.
-    pub failure: Mutex<Option<E::Failure>>,
 }
 
 /// Runs a job that got a slot, and then the jobs that wait for one. `began`: when the first job got the slot.
-pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, mut began: Instant) {
+pub async fn fill_slot(context: Arc<WorkerContext>, first: Job, mut began: Instant) {
     let mut next = Some(first);
     // When this task last yielded to others.
     let mut alone_since = Instant::now();
@@ -68,7 +66,7 @@ pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, m
 }
 
 /// How the job's lease ends; `None` leaves that to the engine.
-async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<SettleOutcome> {
+async fn run(context: &WorkerContext, job: &Job) -> Option<SettleOutcome> {
     if !job.held().was_sure()
         && let Err(stop) = job.held().sure().await
     {
@@ -85,10 +83,9 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
     context.settler.around.observer.tell(|| Event::Started { job: job.id().clone() });
     let span = spans::run(job);
     let executing = context.execute.execute(job.clone()).instrument(span.clone());
-    let Executed { outcome, failure } = executing.await;
+    let ExecutedAny { outcome, failed } = executing.await;
     spans::ended(&span, outcome.as_ref());
-    if let Some(failure) = failure {
-        lock(&context.failure).get_or_insert(failure);
+    if failed {
         // Before the job is given back: otherwise the call that waits here would be granted it.
         context.stopper.drain();
     }

@@ -6,6 +6,7 @@
 //! Jobs are leased ahead of free slots only from a backlog, which no waiting worker could be given at that time. A call
 //! for nothing but such jobs does not wait: later jobs are for a worker with a free slot.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -19,7 +20,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::asked::Asked;
-use super::execute::Execute;
 use super::settler::Riding;
 use super::stages::GATHER_MAX;
 use super::work::{Work, poll_once};
@@ -82,11 +82,11 @@ impl Taking {
 
     /// Runs until the worker is stopped or has nothing more to take. A call that still waits then is cancelled by one
     /// of the worker's tasks, which the worker waits for.
-    pub async fn take<E: Execute>(
+    pub async fn take(
         &mut self,
         worker: &Worker,
-        work: &mut Work<E>,
-    ) -> Result<(), WorkError<E::Failure>> {
+        work: &mut Work,
+    ) -> Result<(), WorkError<Infallible>> {
         let mut phase = worker.phase.subscribe();
         let mut beats = work.heartbeat_trouble();
         loop {
@@ -144,10 +144,10 @@ impl Taking {
 
     /// Sends a lease call if it is due; otherwise returns when it will be. It is due at once if the worker `sends`
     /// outcomes; the gathered ones ride with the call. Also returns the answer, if it is here at once.
-    fn ask<E: Execute>(
+    fn ask(
         &mut self,
         worker: &Worker,
-        work: &mut Work<E>,
+        work: &mut Work,
         now: Instant,
         sends: bool,
     ) -> (Option<Instant>, Option<Asked>) {
@@ -277,7 +277,7 @@ impl Taking {
 
     /// At a stop: gives back what was granted to a call whose answer is lost, which is repeated no more. Its jobs would
     /// wait for their ttl, and count as lost.
-    fn take_back<E: Execute>(&self, worker: &Worker, work: &mut Work<E>) {
+    fn take_back(&self, worker: &Worker, work: &mut Work) {
         let (id, Some(_)) = self.asking.call() else { return };
         let mut lease = Lease::jobs(self.queues.clone(), 1);
         lease.ttl = worker.ttl;
@@ -287,12 +287,12 @@ impl Taking {
     }
 
     /// Passes granted jobs on; notes how to go on.
-    fn heard<E: Execute>(
+    fn heard(
         &mut self,
         worker: &Worker,
-        work: &mut Work<E>,
+        work: &mut Work,
         mut asked: Asked,
-    ) -> Result<(), WorkError<E::Failure>> {
+    ) -> Result<(), WorkError<Infallible>> {
         self.more_may_come = false;
         let room_since = self.room_since.take();
         let leases = match &mut asked.answer {
@@ -322,12 +322,12 @@ impl Taking {
     }
 
     /// Pauses after a temporary failure; any other failure ends the worker.
-    fn trouble<F>(
+    fn trouble(
         &mut self,
         worker: &Worker,
         error: &CallError,
         asked: &Asked,
-    ) -> Result<(), WorkError<F>> {
+    ) -> Result<(), WorkError<Infallible>> {
         let Some(pause) = self.asking.failed(error, asked.sent, asked.wait) else {
             return Err(WorkError::Call(error.clone()));
         };

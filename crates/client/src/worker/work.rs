@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::asked::Asked;
 use super::ended_run::EndedRun;
-use super::execute::Execute;
 use super::job::Job;
 use super::run::{WorkerContext, fill_slot};
 use super::settler::Riding;
@@ -36,8 +35,8 @@ impl Drop for Deliveries {
 }
 
 /// The running tasks of one worker, and its count of jobs.
-pub struct Work<E: Execute> {
-    context: Arc<WorkerContext<E>>,
+pub struct Work {
+    context: Arc<WorkerContext>,
     ttl: Span,
     /// Slots, and calls that give jobs back.
     tasks: JoinSet<()>,
@@ -54,9 +53,9 @@ pub struct Turn {
     pub next: Option<Instant>,
 }
 
-impl<E: Execute> Work<E> {
+impl Work {
     /// Before the first job. Jobs are leased with this ttl.
-    pub fn new(context: Arc<WorkerContext<E>>, ttl: Span) -> Self {
+    pub fn new(context: Arc<WorkerContext>, ttl: Span) -> Self {
         let (tasks, deliveries) = (JoinSet::new(), Deliveries::default());
         Work { context, ttl, tasks, deliveries, jobs: 0 }
     }
@@ -211,7 +210,7 @@ impl<E: Execute> Work<E> {
     }
 }
 
-impl<E: Execute> Drop for Work<E> {
+impl Drop for Work {
     fn drop(&mut self) {
         // If the worker is dropped, its outcomes are still sent.
         self.stages().close();
@@ -239,7 +238,7 @@ pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
-/// Resumes a panic: one in an [`Execute`] or an observer is a bug that must not go unnoticed.
+/// Resumes a panic: one in an [`Execute`](super::Execute) or an observer is a bug that must not go unnoticed.
 fn passed_on(ended: Result<(), JoinError>) {
     if let Err(gone) = ended
         && let Ok(panic) = gone.try_into_panic()

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tenure_core::requests::Request;
 
+use std::sync::Mutex;
+
 use super::*;
+use crate::keeper::lock;
 use tenure_testkit::fake::{Fake, Says, granted, well};
 
 mod ahead;
