@@ -21,12 +21,20 @@ macro_rules! every_sentence {
 }
 
 macro_rules! table {
-    ({} $($subject:ident { $($sentence:ident)* })*) => {
-        vec![$($(Case {
-            name: concat!(stringify!($subject), "::", stringify!($sentence)),
-            run: |bench| Box::pin(crate::$subject::$sentence(bench)),
-        }),*),*]
-    };
+    ({} $($subject:ident { $($sentence:ident)* })*) => {{
+        let mut all = Vec::new();
+        // The compiler takes seconds for all these closures in one function.
+        $({
+            fn of_subject() -> impl IntoIterator<Item = Case> {
+                [$(Case {
+                    name: concat!(stringify!($subject), "::", stringify!($sentence)),
+                    run: |bench| Box::pin(crate::$subject::$sentence(bench)),
+                }),*]
+            }
+            all.extend(of_subject());
+        })*
+        all
+    }};
 }
 
 /// Every sentence, by subject.
