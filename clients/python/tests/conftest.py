@@ -101,7 +101,7 @@ def browser_here() -> Optional[str]:
     """Find Chromium, unless the tests are to do without."""
     if "browser" in os.environ.get("TENURE_WITHOUT", "").split(","):
         return None
-    for name in ("chromium", "chromium-browser", "google-chrome"):
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
         found = shutil.which(name)
         if found is not None:
             return found

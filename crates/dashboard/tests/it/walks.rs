@@ -313,9 +313,9 @@ fn an_open_tab_follows_changes_and_a_hidden_one_rests() {
         };
         assert!(ms > (fetched - 1.0) * 500.0 - 250.0, "{fetched} pages in {ms} ms");
         walk.wait(&format!("{READY} === {pushed}"));
-        // A tab in front of it.
+        // Another tab is in front of it.
         let (first, second) = (walk.tab.clone(), walk.browser.tab());
-        walk.wait("document.hidden");
+        walk.browser.hide(&first, true);
         let url = walk.url("/queues/q");
         walk.browser.open(&second, &url);
         walk.browser.wait(&second, "document.querySelector('.live.on')");
@@ -329,8 +329,7 @@ fn an_open_tab_follows_changes_and_a_hidden_one_rests() {
         walk.browser.open(&second, "about:blank");
         // Changes in the meantime show at once, not only at the next change.
         walk.eval("document.addEventListener('visibilitychange', () => { window.shownAt = performance.now(); })");
-        walk.browser.show(&first);
-        walk.wait("!document.hidden");
+        walk.browser.hide(&first, false);
         walk.wait(&format!("{READY} === {pushed}"));
         let rested = walk.eval("performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').at(-1).startTime - window.shownAt");
         assert!(rested.as_f64().unwrap() < 1_000.0, "{rested} ms after it was shown");
