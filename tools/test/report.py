@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
+import processes
+
 #: How often the line of progress is drawn in a terminal, and printed elsewhere, in seconds.
 DRAWN_EVERY, PRINTED_EVERY = 10.0, 60.0
 #: How much of a failure's output is shown, in lines: the first and the last ones.
@@ -35,6 +37,8 @@ class Report:
     #: Seconds by name, of tests and of steps.
     tests: dict[str, float] = field(default_factory=dict)
     steps: dict[str, float] = field(default_factory=dict)
+    #: How long the programs of a step computed, in seconds.
+    computed: dict[str, float] = field(default_factory=dict)
     _running: dict[str, float] = field(default_factory=dict)
     _last: dict[str, dict[str, float]] = field(default_factory=dict)
     _drawn: float = field(default_factory=time.monotonic)
@@ -52,6 +56,8 @@ class Report:
         """Note that a step begins."""
         with self._lock:
             self._running[step] = time.monotonic()
+            # One thread waits for all programs of a step.
+            self.computed[step] = -processes.spent()
             self.say(f"== {step}")
 
     def end(self, step: str, problem: str = "", output: str = "") -> None:
@@ -59,6 +65,7 @@ class Report:
         with self._lock:
             began = self._running.pop(step, time.monotonic())
             self.steps[step] = time.monotonic() - began
+            self.computed[step] = self.computed.get(step, 0.0) + processes.spent()
             if problem:
                 self.fail(step, problem, output)
             else:
@@ -150,8 +157,10 @@ class Report:
             if self.tests:
                 print("\n== the slowest tests")
                 _table(self.tests, slowest)
-            print("\n== the steps")
-            _table(self.steps, len(self.steps))
+            whole = length(sum(self.computed.values()))
+            print(f"\n== the steps, and how long each computed; all {whole} of a processor")
+            computed = {n: f"{n:<44}{self.computed[n]:8.1f} s" for n in self.steps}
+            _table({computed[name]: seconds for name, seconds in self.steps.items()})
             if self.failed:
                 print(f"\n== {len(self.failed)} failures; their output is above")
                 for failure in self.failed:
@@ -166,7 +175,7 @@ class Report:
             self.times.write_text(json.dumps(kept, indent=1))
 
 
-def _table(seconds: dict[str, float], most: int) -> None:
+def _table(seconds: dict[str, float], most: Optional[int] = None) -> None:
     for name, took in sorted(seconds.items(), key=lambda item: -item[1])[:most]:
         print(f"{took:8.1f} s  {name}")
 
