@@ -64,8 +64,12 @@ pub fn of_words(words: Vec<OsString>) -> Result<Cli, Unread> {
 
 fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Result<Cli, Unread> {
     let command = Cli::command();
-    // Only to see which file is named, and which options the command line itself has; its errors are reported below.
-    let matches = command.clone().ignore_errors(true).try_get_matches_from(&words).ok();
+    // Only to see which file is named, and which options the command line itself has; its errors are reported below. All
+    // other commands are read once: that is half of the work of a short one.
+    let may_be_layered = words.iter().any(|word| LAYERED.iter().any(|name| word == name));
+    let matches = may_be_layered
+        .then(|| command.clone().ignore_errors(true).try_get_matches_from(&words).ok())
+        .flatten();
     let matches = matches.as_ref().and_then(ArgMatches::subcommand);
     let Some((name, matches)) = matches.filter(|(name, _)| LAYERED.contains(name)) else {
         let read = command.try_get_matches_from(&words).map_err(|_| Unread::Line)?;
