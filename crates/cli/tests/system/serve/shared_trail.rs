@@ -149,8 +149,9 @@ fn a_change_has_one_line_whichever_server_is_asked() {
     let killed = servers.remove(leads);
     killed.signal(Signal::SIGKILL);
     killed.ended();
-    assert_eq!(set(&servers[0], "ann", 7), "303");
+    // On a busy machine a form might not wait for as long as nobody leads.
     leader(&servers);
+    assert_eq!(set(&servers[0], "ann", 7), "303");
     assert_eq!(about_site(&of_leader), led, "no line is lost, and the chain is whole");
     assert_eq!(about_site(&of_other), [line("ann", "page", 7)]);
     assert_eq!(in_events(&servers[0]), ["ann", "bob", "bob", "ann"]);
