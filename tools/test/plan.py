@@ -274,7 +274,7 @@ class Plan:
 
     def only_long(self) -> None:
         """Run what is no test of this tree, or takes long whatever it runs on."""
-        peers = ["--manifest-path", "bench/peers/Cargo.toml"]
+        peers = ["--manifest-path", "tools/peers/Cargo.toml"]
         own = [word for name in ("harness", "gauge") for word in ("--package", f"peers-{name}")]
         lints = ["cargo", "clippy", "--locked", *peers, "--target-dir", str(TARGET)]
         self.step("peers: format", "cargo", "fmt", *peers, "--all", "--check")

@@ -12,7 +12,7 @@ Examples:
   tenure-lab bench                                   the table, in process
   tenure-lab bench --http --batch 1 --callers 64     one cell of it, over HTTP
   tenure-lab bench --scenario lifecycle              one figure
-  tenure-lab bench --check bench/goals.json          all goals
+  tenure-lab bench --check tools/bench/goals.json          all goals
   tenure-lab bench --store redis://127.0.0.1:6379    the table, on a Redis";
 
 /// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.

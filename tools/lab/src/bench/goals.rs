@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_file_of_this_repository_is_read() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/goals.json");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/goals.json");
         assert!(!Goals::read(&path).unwrap().goals.is_empty());
     }
 }

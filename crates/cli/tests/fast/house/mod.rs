@@ -21,17 +21,25 @@ fn root() -> PathBuf {
 }
 
 /// All files of production code, in Rust and in Lua, by their paths below the root. The suite, the histories and the
-/// fixtures are tests, wherever they are kept.
+/// fixtures are tests, wherever they are kept, and the peers are a workspace of their own.
 fn production() -> Vec<String> {
     let (root, mut found) = (root(), Vec::new());
     for folder in ["crates", "tools"] {
         files(&root.join(folder), &mut found);
     }
-    let tests = ["/tests/", "/tests.rs", "/histories/", "/conformance/", "/testkit/", "/examples/"];
+    let other = [
+        "/tests/",
+        "/tests.rs",
+        "/histories/",
+        "/conformance/",
+        "/testkit/",
+        "/examples/",
+        "tools/peers/",
+    ];
     let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
     let code = paths.filter(|path| {
         let is_code = path.ends_with(".rs") || path.ends_with(".lua");
-        is_code && !tests.iter().any(|part| path.contains(part))
+        is_code && !other.iter().any(|part| path.contains(part))
     });
     code.map(str::to_owned).collect()
 }
@@ -59,7 +67,8 @@ fn below(folder: &str, end: &str) -> Vec<String> {
 /// The manifests of all crates, by their paths below the root.
 fn manifests() -> Vec<String> {
     let folders = ["crates", "tests", "tools"].into_iter();
-    folders.flat_map(|folder| below(folder, "/Cargo.toml")).collect()
+    let all = folders.flat_map(|folder| below(folder, "/Cargo.toml"));
+    all.filter(|path| !path.starts_with("tools/peers/")).collect()
 }
 
 /// All pages of the project with their texts, by their paths below the root.
@@ -69,7 +78,7 @@ fn pages() -> Vec<(String, String)> {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".md"))
         .collect();
-    for folder in ["docs", "examples", "clients", "bench", "crates", "tests", "tools"] {
+    for folder in ["docs", "examples", "clients", "crates", "tests", "tools"] {
         names.extend(below(folder, ".md"));
     }
     // Packages installed for an example or a check are not ours.

@@ -6,11 +6,11 @@ use crate::Failed;
 
 /// The text of `--help`.
 pub const HELP: &str = "\
-bench/peers/run [--only NAME,…] [--workloads NAME,…] [--quick] [--rounds N] [--aof]
+tools/peers/run [--only NAME,…] [--workloads NAME,…] [--quick] [--rounds N] [--aof]
                 [--table text|docs] [--json] [--from FILE] [--list]
 
 Measures Tenure on Redis beside other queues on Redis, on this machine, each measurement on a
-redis-server of its own that is started for it. Everything is installed into bench/peers/.work.
+redis-server of its own that is started for it. Everything is installed into tools/peers/.work.
 
 needs: Linux; redis-server (or redis-check-rdb, which is the same program under another name) in
        PATH, version 7 or later; cargo; for BullMQ, bee-queue and Tenure's Node worker node >= 20

@@ -14,9 +14,9 @@ use crate::systems::{Got, System};
 
 /// The folders that the harness uses.
 pub struct Folders {
-    /// The folder of this workspace: `bench/peers`.
+    /// The folder of this workspace: `tools/peers`.
     pub home: PathBuf,
-    /// The folder for everything that is installed: `bench/peers/.work`.
+    /// The folder for everything that is installed: `tools/peers/.work`.
     pub work: PathBuf,
     /// The folder of cargo's builds.
     pub target: PathBuf,

@@ -1,4 +1,4 @@
-//! Measures Tenure beside other queues on Redis. `bench/peers/run` calls it.
+//! Measures Tenure beside other queues on Redis. `tools/peers/run` calls it.
 
 mod install;
 mod machine;
@@ -61,7 +61,7 @@ fn run() -> Result<ExitCode, Failed> {
 
 fn measure(options: &Options) -> Result<Results, Failed> {
     check(options)?;
-    let home = PathBuf::from(std::env::var_os("TENURE_PEERS_HOME").ok_or("call bench/peers/run")?);
+    let home = PathBuf::from(std::env::var_os("TENURE_PEERS_HOME").ok_or("call tools/peers/run")?);
     let work = home.join(".work");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(work.join("target"), PathBuf::from);
     fs::create_dir_all(&work)?;
