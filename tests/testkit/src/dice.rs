@@ -1,5 +1,7 @@
 //! Random numbers from a seed, for tests that draw events and times.
 
+use std::fmt::Write;
+
 /// Throws numbers, always the same for a seed (xorshift). A seed of 0 throws nothing but 0.
 pub struct Dice(pub u64);
 
@@ -15,6 +17,16 @@ impl Dice {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % n
+    }
+
+    /// A text of this many bytes that hardly becomes smaller when it is packed.
+    pub fn text(&mut self, bytes: usize) -> String {
+        let mut text = String::with_capacity(bytes + 16);
+        while text.len() < bytes {
+            let _ = write!(text, "{:016x}", self.below(u64::MAX));
+        }
+        text.truncate(bytes);
+        text
     }
 
     /// True in one of `n` cases.

@@ -213,8 +213,7 @@ enum Victim {
 fn heavy(dir: &TempDir, jobs: u64) -> String {
     let mut dice = Dice::mixed(7);
     let mut job = |n| {
-        let payload: String =
-            (0..100 << 10).map(|_| char::from(b'0' + dice.below(64) as u8)).collect();
+        let payload = dice.text(100 << 10);
         format!(
             "{}\n",
             serde_json::json!({"queue": "heavy", "id": format!("h{n}"), "payload": payload})

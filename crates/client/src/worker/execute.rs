@@ -60,11 +60,11 @@ pub struct Executing<E: Execute> {
 }
 
 impl<E: Execute> Executing<E> {
-    pub fn new(execute: E) -> Self {
+    pub(super) fn new(execute: E) -> Self {
         Executing { execute, failure: Mutex::new(None) }
     }
 
-    pub fn failure(&self) -> Option<E::Failure> {
+    pub(super) fn failure(&self) -> Option<E::Failure> {
         lock(&self.failure).take()
     }
 }

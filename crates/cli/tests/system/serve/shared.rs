@@ -154,9 +154,7 @@ fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
 
 /// A payload of 100,000 letters that hardly becomes smaller when it is packed.
 fn payload(n: usize) -> Json {
-    let mut dice = Dice::mixed(n as u64);
-    let letters = (0..100_000).map(|_| char::from(b'A' + dice.below(26) as u8));
-    Json::parse(&format!("\"{}\"", letters.collect::<String>())).unwrap()
+    Json::parse(&format!("\"{}\"", Dice::mixed(n as u64 + 1).text(100_000))).unwrap()
 }
 
 /// The value of this field of `own`.
