@@ -43,13 +43,15 @@ pub trait Execute: Send + Sync + 'static {
 
 /// An [`Execute`] without its types, so that the loop is compiled once, and not for each handler of each program.
 pub trait ExecuteAny: Send + Sync {
-    /// Executes one job.
+    /// [`Execute::execute`] in a box; its failure stays here.
     fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = ExecutedAny> + Send + '_>>;
 }
 
 /// The result of running one job, whose failure is kept elsewhere.
 pub struct ExecutedAny {
+    /// As in [`Executed`].
     pub outcome: Option<SettleOutcome>,
+    /// Whether every other job would fail in the same way.
     pub failed: bool,
 }
 

@@ -792,7 +792,7 @@ fn an_unreachable_leader_is_named_and_a_new_one_is_called() {
 fn an_owner_that_dies_in_the_middle_of_an_answer_is_seen_to() {
     let (_owner, other) = two(Config::default());
     for head in ["content-length: 100\r\n", "transfer-encoding: chunked\r\n"] {
-        // If it died before the beginning was passed on, the caller might get nothing at all.
+        // If it died before the beginning was forwarded, the caller might get nothing at all.
         let (arrived, has_arrived) = std::sync::mpsc::channel();
         let dies = scripted(vec![Box::new(move |stream, _| {
             let text = format!("HTTP/1.1 200 OK\r\n{head}\r\n5\r\nhello\r\n");
