@@ -130,7 +130,7 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(beside), self.other_languages])
+        self.at_once([lambda: self.run(beside), self.python, self.typescript_and_examples])
         self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
@@ -221,10 +221,8 @@ class Plan:
         """Check the form and the types of everything in Python."""
         self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
-    def other_languages(self) -> None:
-        """Run the tests of what is not in Rust."""
-        if "python" not in self.without:
-            self.python()
+    def typescript_and_examples(self) -> None:
+        """Run the tests of the TypeScript package, then the examples."""
         # Its tests on a second Node take as long again.
         self.typescript("tests" if self.long else "here")
         if "python" not in self.without:
@@ -242,7 +240,7 @@ class Plan:
 
     def python(self) -> None:
         """Test the Python package; its tests report events as those in Rust do."""
-        if processes.stopping.is_set():
+        if "python" in self.without or processes.stopping.is_set():
             return
         self.report.begin(PYTHON)
         tests = Tests(self.report, "python", self.test_max)
