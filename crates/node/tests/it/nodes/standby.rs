@@ -14,6 +14,7 @@ use tenure_node::StoreLeader;
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::{Bench, LONG, queue};
+use crate::nodes::line::Line;
 
 /// Leases and settles all waiting jobs, in batches.
 fn settle(bench: &Bench, engine: &Arc<Embedded>, jobs: usize) {
@@ -200,14 +201,18 @@ fn a_member_that_was_deposed_follows_from_nothing() {
         return;
     }
     let bench = Bench::start();
-    let first = bench.node("http://first");
+    let line = Line::to(&bench.runtime, bench.redis.port());
+    let first = bench.member_with(&line.url(), "http://first", |_| {});
     let engine = bench.here(&first);
     bench.push(&engine, 0..20).unwrap();
     let second = bench.node("http://second");
     bench.follows(&second);
     assert_eq!(first.applied(), 0, "an owner is no standby");
+    // A heartbeat after the refused connection would show that it lives.
+    line.cut();
     bench.network.nodes.lock().unwrap().remove("http://first");
     let taken = bench.here(&second);
+    line.mend();
     bench.push(&taken, 20..40).unwrap();
     drop(engine);
     bench.follows(&first);
