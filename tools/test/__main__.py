@@ -33,11 +33,12 @@ those commands of the examples that use it, which take Node 20.19 and npm; postg
 of the example account-pool.
 
 Where Redis, Node or Chromium is missing, it is installed if that needs no password (Debian's
-redis-tools, which starts no service, nodejs and chromium). What else is missing is installed into
-target/tools: Prometheus from Debian, without the service of its package, scrapyd and the packages
-of the Python check from PyPI, axe-core and the tools of the TypeScript check from npm. The examples
-install what they need into their own folders, and PostgreSQL from Debian. Where one of them cannot
-be installed, all the rest is run, and the end is a failure that says so.
+redis-tools, which starts no service, nodejs, and chromium-headless-shell or chromium). What else is
+missing is installed into target/tools: Prometheus from Debian, without the service of its package,
+scrapyd and the packages of the Python check from PyPI, axe-core and the tools of the TypeScript
+check from npm. The examples install what they need into their own folders, and PostgreSQL from
+Debian. Where one of them cannot be installed, all the rest is run, and the end is a failure that
+says so.
 
 A test that takes longer than two minutes is ended and named. TENURE_SEED=N plays the random
 histories of another seed, TENURE_SEED=random of another each time, and TENURE_HISTORIES=N sets how
