@@ -43,16 +43,8 @@ pub trait Execute: Send + Sync + 'static {
 
 /// An [`Execute`] without its types, so that the loop is compiled once, and not for each handler of each program.
 pub trait ExecuteAny: Send + Sync {
-    /// [`Execute::execute`] in a box; its failure stays here.
-    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = ExecutedAny> + Send + '_>>;
-}
-
-/// The result of running one job, whose failure is kept elsewhere.
-pub struct ExecutedAny {
-    /// As in [`Executed`].
-    pub outcome: Option<SettleOutcome>,
-    /// Whether every other job would fail in the same way.
-    pub failed: bool,
+    /// [`Execute::execute`] in a box; the failure itself stays behind.
+    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = Executed<()>> + Send + '_>>;
 }
 
 /// Executes jobs, and keeps the first reason why none can be executed.
@@ -72,14 +64,13 @@ impl<E: Execute> Executing<E> {
 }
 
 impl<E: Execute> ExecuteAny for Executing<E> {
-    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = ExecutedAny> + Send + '_>> {
+    fn execute(&self, job: Job) -> Pin<Box<dyn Future<Output = Executed<()>> + Send + '_>> {
         Box::pin(async move {
             let Executed { outcome, failure } = self.execute.execute(job).await;
-            let failed = failure.is_some();
-            if let Some(failure) = failure {
-                lock(&self.failure).get_or_insert(failure);
-            }
-            ExecutedAny { outcome, failed }
+            let failure = failure.map(|why| {
+                lock(&self.failure).get_or_insert(why);
+            });
+            Executed { outcome, failure }
         })
     }
 }

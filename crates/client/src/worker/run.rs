@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::ended_run::EndedRun;
-use super::execute::{ExecuteAny, ExecutedAny};
+use super::execute::{ExecuteAny, Executed};
 use super::job::Job;
 use super::settler::Settler;
 use super::spans;
@@ -83,9 +83,9 @@ async fn run(context: &WorkerContext, job: &Job) -> Option<SettleOutcome> {
     context.settler.around.observer.tell(|| Event::Started { job: job.id().clone() });
     let span = spans::run(job);
     let executing = context.execute.execute(job.clone()).instrument(span.clone());
-    let ExecutedAny { outcome, failed } = executing.await;
+    let Executed { outcome, failure } = executing.await;
     spans::ended(&span, outcome.as_ref());
-    if failed {
+    if failure.is_some() {
         // Before the job is given back: otherwise the call that waits here would be granted it.
         context.stopper.drain();
     }
