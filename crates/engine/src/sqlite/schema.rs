@@ -368,7 +368,7 @@ fn incomplete(folder: &Folder, lacks: &'static str, accept_loss: bool) -> Result
 
 /// Checks that the file is ours. One without tables may become ours; any other must say that it is ours. Until its log is
 /// first moved into it, a store of ours has no table and no mark in its own file: without the log it looks like one whose
-/// making was interrupted. But that one has no journal yet.
+/// making was interrupted. But that one has no journal yet. An empty file was judged by [`Folder::lost_store`].
 fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(), OpenError> {
     let foreign = || OpenError::Foreign { folder: folder.path().to_owned() };
     let number = |name: &str| -> rusqlite::Result<i64> {
@@ -378,7 +378,8 @@ fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
         _ => store_error(folder, why),
     })?;
-    if application == APPLICATION {
+    let pages = number("page_count").map_err(|why| store_error(folder, why))?;
+    if application == APPLICATION || application == 0 && pages == 0 {
         return Ok(());
     }
     let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
