@@ -25,9 +25,7 @@ const JOBS_OF_ONE_CALL: usize = 50;
 /// not see the one before.
 fn payload() -> Json {
     static NOISE: LazyLock<Json> = LazyLock::new(|| {
-        let mut dice = Dice::mixed(1);
-        let letters = (0..PAYLOAD_BYTES).map(|_| char::from(b'A' + dice.below(26) as u8));
-        Json::parse(&format!("\"{}\"", letters.collect::<String>())).unwrap()
+        Json::parse(&format!("\"{}\"", Dice::mixed(1).text(PAYLOAD_BYTES))).unwrap()
     });
     NOISE.clone()
 }
