@@ -1,6 +1,6 @@
 //! Calls to a server that does not lead the store: it forwards them to the leader.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -803,14 +803,10 @@ fn an_owner_that_dies_in_the_middle_of_an_answer_is_seen_to() {
         let mut caller = TcpStream::connect(other.server.at).unwrap();
         caller.set_read_timeout(Some(PATIENCE)).unwrap();
         caller.write_all(b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut text = Vec::new();
-        while !text.ends_with(b"hello\r\n")
-            && Read::by_ref(&mut caller).take(1).read_to_end(&mut text).is_ok_and(|n| n > 0)
-        {
-        }
+        let (mut caller, mut text) = (BufReader::new(caller), String::new());
+        while !text.ends_with("hello\r\n") && caller.read_line(&mut text).unwrap() > 0 {}
         arrived.send(()).unwrap();
-        let _ = caller.read_to_end(&mut text);
-        let text = String::from_utf8(text).unwrap();
+        let _ = caller.read_to_string(&mut text);
         assert!(text.contains("hello"), "{text}");
         assert!(
             !text.contains("\r\n0\r\n"),
