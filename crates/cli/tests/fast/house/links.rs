@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::{pages, root};
+use super::{below, pages, root};
 
 /// The links of a page, `[text](target)`, outside of code.
 fn links(page: &str) -> Vec<String> {
@@ -17,19 +17,24 @@ fn links(page: &str) -> Vec<String> {
 /// The text without its fenced blocks and without what stands between backquotes. The text of a link stays, which may be
 /// code itself.
 fn without_code(page: &str) -> String {
-    let mut text = String::new();
+    let lines = unfenced(page).into_iter();
+    lines.map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
+}
+
+/// What stands between backquotes outside of fenced blocks.
+fn spans(page: &str) -> impl Iterator<Item = &str> {
+    unfenced(page).into_iter().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// The lines outside of fenced blocks.
+fn unfenced(page: &str) -> Vec<&str> {
     let mut fenced = false;
-    for line in page.lines() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            let spans = line.split('`').enumerate();
-            let shown = spans.filter(|(number, _)| number % 2 == 0).map(|(_, part)| part);
-            text.extend(shown);
-            text.push('\n');
-        }
-    }
-    text
+    let shown = page.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        !fenced && !is_fence
+    });
+    shown.collect()
 }
 
 /// The anchors that a code host makes of the headings of a page.
@@ -116,6 +121,30 @@ fn each_link_leads_to_a_file_and_each_anchor_to_a_heading() {
         }
     }
     assert!(seen > 800, "only {seen} links are seen");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_source_file_that_a_page_names_is_there() {
+    let is_source = |path: &str| {
+        let plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+        let ends = [".rs", ".lua", ".py", ".ts"];
+        plain && path.contains('/') && ends.iter().any(|end| path.ends_with(end))
+    };
+    let folders = ["crates", "tests", "tools", "clients", "examples"].into_iter();
+    let sources: Vec<String> = folders.flat_map(|folder| below(folder, "")).collect();
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for (name, text) in &pages() {
+        for path in spans(text).filter(|path| is_source(path)) {
+            seen += 1;
+            let end = format!("/{path}");
+            if !sources.iter().any(|source| source == path || source.ends_with(&end)) {
+                wrong.push(format!("{name}: {path}: there is no such file"));
+            }
+        }
+    }
+    assert!(seen > 100, "only {seen} paths are seen");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
