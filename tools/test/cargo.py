@@ -24,8 +24,8 @@ LONG = "long"
 #: libtest reports events with durations only with unstable options; see
 #: docs/decisions/166-tests-are-run-by-their-events.md.
 UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
-#: clippy compiles our own crates as rustc does: a check beside the build would read all again.
-CLIPPY = {"RUSTC_WORKSPACE_WRAPPER": "clippy-driver"}
+#: Compiles our own crates, with lints: a check beside the build would read all again.
+LINT_ONCE = Path(__file__).parent / "lint_once"
 BUILD, LINTS = "build", "lints"
 EVENTS = ["-Z", "unstable-options", "--format", "json"]
 
@@ -68,6 +68,23 @@ def environment() -> dict[str, str]:
     return dict(re.findall(r'^(\w+) = "(.*)"$', section[1] if section else "", re.M))
 
 
+def linting() -> dict[str, str]:
+    """Have cargo compile our own crates with lints, each once.
+
+    Where cargo cannot read its manifests, the build says why.
+    """
+    words = ["cargo", "metadata", "--no-deps", "--format-version=1"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    packages = json.loads(said)["packages"] if said else []
+    targets = [target for package in packages for target in package["targets"]]
+    tested = [target for target in targets if target["test"] and target["kind"] != ["test"]]
+    names = sorted(target["name"].replace("-", "_") for target in tested)
+    return {
+        "RUSTC_WORKSPACE_WRAPPER": str(LINT_ONCE),
+        "TENURE_LINTED_BY_TESTS": ",".join(names),
+    }
+
+
 def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
     """Build all test programs and examples of these packages. None if that failed.
 
@@ -80,7 +97,7 @@ def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
     warnings: list[str] = []
     errors: list[str] = []
     with tempfile.TemporaryFile("w+", errors="replace") as said:
-        child = processes.start(words, ROOT, env=CLIPPY, stdout=subprocess.PIPE, stderr=said)
+        child = processes.start(words, ROOT, env=linting(), stdout=subprocess.PIPE, stderr=said)
         assert child.stdout is not None
         for message in map(json.loads, child.stdout):
             if message["reason"] == "compiler-message":
@@ -95,7 +112,7 @@ def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
     if code:
         return None
     report.begin(LINTS)
-    # A crate is compiled twice, for others and for its own tests.
+    # A crate is compiled twice, and rustc warns both times.
     shown = "".join(dict.fromkeys(warnings))
     report.end(LINTS, "clippy warns" if warnings else "", shown)
     return programs

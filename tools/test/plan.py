@@ -212,7 +212,7 @@ class Plan:
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
         words = ["cargo", "test", "--locked", "--workspace", "--doc"]
-        self.step("documentation tests", *words, env=cargo.CLIPPY, nice=LINTS_NICE)
+        self.step("documentation tests", *words, env=cargo.linting(), nice=LINTS_NICE)
         if "python" not in self.without:
             self.python_lints()
         self.typescript_lints()

@@ -102,7 +102,8 @@ class OfABuild(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             said = "\n".join(map(json.dumps, messages))
             program = Path(folder) / "cargo"
-            program.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\nexit {code}\n")
+            metadata = """[ "$1" = metadata ] && { echo '{"packages": []}'; exit; }"""
+            program.write_text(f"#!/bin/sh\n{metadata}\ncat <<'END'\n{said}\nEND\nexit {code}\n")
             program.chmod(0o755)
             path = {"PATH": f"{folder}:{os.environ['PATH']}"}
             shown = io.StringIO()
@@ -124,6 +125,27 @@ class OfABuild(unittest.TestCase):
         built, report, shown = self.build([self.message("error")], 101)
         self.assertEqual((built, report.failed), (False, ["build: cargo ended with 101"]))
         self.assertIn("one error here", shown)
+
+    def test_a_crate_is_linted_with_its_tests_or_else_alone(self) -> None:
+        names = cargo.linting()["TENURE_LINTED_BY_TESTS"].split(",")
+        self.assertIn("tenure_core", names)
+        self.assertNotIn("tenure_conformance", names)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("rustc", "clippy-driver"):
+                program = Path(folder) / name
+                program.write_text(f"#!/bin/sh\necho {name} $*\n")
+                program.chmod(0o755)
+            rustc = f"{folder}/rustc"
+            env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+            env["TENURE_LINTED_BY_TESTS"] = "one"
+            for words, compiled in [
+                (["--crate-name", "one"], "rustc --crate-name one"),
+                (["--crate-name", "one", "--test"], f"clippy-driver {rustc} --crate-name one --test"),
+                (["--crate-name", "two"], f"clippy-driver {rustc} --crate-name two"),
+                (["-vV"], f"clippy-driver {rustc} -vV"),
+            ]:
+                said = subprocess.check_output([cargo.LINT_ONCE, rustc, *words], env=env, text=True)
+                self.assertEqual(said.strip(), compiled)
 
 
 class OfARun(unittest.TestCase):
