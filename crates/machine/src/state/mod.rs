@@ -12,6 +12,7 @@ mod doors;
 mod dropped;
 mod flows;
 mod gauges;
+mod index;
 mod jobs;
 mod lanes;
 mod leases;

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashMap;
 
+use super::index::Index;
 use super::remembered::Remembered;
 use super::slots::{Slots, indexed};
-use super::sparse::{trim_index, trim_map};
+use super::sparse::trim_map;
 use super::{LaneId, LiveJobId, QueueId, Seq, ShapeId};
 use crate::audit::findings::Findings;
 use tenure_core::job::Until;
@@ -32,8 +33,8 @@ struct Due {
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     live: Slots<Job>,
-    by_id: HashTable<LiveJobId>,
-    by_seq: HashTable<LiveJobId>,
+    by_id: Index<LiveJobId>,
+    by_seq: Index<LiveJobId>,
     shapes: Slots<Shape>,
     shape_by_bytes: HashMap<Arc<[u8]>, ShapeId>,
     /// Scheduled jobs, by their `run_at`.
@@ -96,12 +97,8 @@ impl Jobs {
     pub fn remove(&mut self, slot: LiveJobId) -> Job {
         self.unwatch_expiry(slot);
         let Some(job) = self.live.remove(slot) else { panic!("a job ended twice") };
-        if let Ok(entry) = self.by_id.find_entry(self.hash_id(job.id.as_str()), |o| *o == slot) {
-            entry.remove();
-        }
-        if let Ok(entry) = self.by_seq.find_entry(hash_seq(job.seq), |other| *other == slot) {
-            entry.remove();
-        }
+        self.by_id.remove(self.hash_id(job.id.as_str()), |other| *other == slot);
+        self.by_seq.remove(hash_seq(job.seq), |other| *other == slot);
         job
     }
 
@@ -269,8 +266,8 @@ impl Jobs {
 
     pub fn trim(&mut self) {
         let (hasher, live) = (self.keys.hasher(), &self.live);
-        trim_index(&mut self.by_id, |slot| hasher.hash_one(live[*slot].id.as_str()));
-        trim_index(&mut self.by_seq, |slot| hash_seq(live[*slot].seq));
+        self.by_id.trim(|slot| hasher.hash_one(live[*slot].id.as_str()));
+        self.by_seq.trim(|slot| hash_seq(live[*slot].seq));
         trim_map(&mut self.shape_by_bytes);
         self.keys.trim();
         self.replacing.trim();
@@ -279,8 +276,8 @@ impl Jobs {
 
     /// Drops the tables; no job lives.
     pub fn drop_tables(&mut self) {
-        self.by_id = HashTable::new();
-        self.by_seq = HashTable::new();
+        self.by_id = Index::default();
+        self.by_seq = Index::default();
         self.shape_by_bytes.shrink_to_fit();
         self.keys.shrink_to_fit();
         self.replacing.shrink_to_fit();
