@@ -129,6 +129,7 @@ impl Space {
                 )
             });
         }
+        found.check(counts.is_empty(), || "a job is in a queue that is not there".to_owned());
     }
 
     /// Compares the edges, the flows and the counts of dependents with the jobs.

@@ -198,6 +198,17 @@ pub(crate) async fn dependent_jobs_are_counted_and_fill_their_queue(b: &mut Benc
     b.no_push(Code::QueueFull, job("q").id("yet more")).await;
 }
 
+pub(crate) async fn a_queue_of_dependent_jobs_alone_is_kept(b: &mut Bench) {
+    b.push_all(vec![job("p").id("a"), job("q").id("c").after(["a"])]).await;
+    b.refused(Code::NotEmpty, DeleteQueue { queue: queue("q") }).await;
+    // A queue that nobody needs is forgotten in a day.
+    b.leap(hours(26)).await;
+    b.leap(hours(26)).await;
+    assert_eq!(b.queue("q").await.counts.dependent, 1);
+    b.ends("p", "a", succeeded).await;
+    b.take_job("q", "c").await;
+}
+
 pub(crate) async fn the_oldest_ready_job_is_not_one_that_waits(b: &mut Bench) {
     b.push_all(vec![job("p").id("a"), job("q").id("c").after(["a"])]).await;
     assert_eq!(b.queue("q").await.oldest_ready_at, None);

@@ -65,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (small, small, span()).prop_map(|(limit, external, hold)| Step::Observe { limit, external, hold }),
         1 => (small, any::<bool>(), span()).prop_map(|(queue, forever, pause)| Step::PauseQueue { queue, forever, pause }),
         1 => small.prop_map(|queue| Step::ResumeQueue { queue }),
+        1 => small.prop_map(|queue| Step::DeleteQueue { queue }),
         2 => (small, small, small).prop_map(|(resource, tags, slots)| Step::AddResource { resource, tags, slots }),
         1 => small.prop_map(|resource| Step::DeleteResource { resource }),
         1 => (small, span()).prop_map(|(resource, cool)| Step::Cool { resource, cool }),

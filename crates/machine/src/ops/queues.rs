@@ -87,8 +87,7 @@ impl Space {
 
     pub(crate) fn delete_queue(&mut self, name: &QueueName, now: Moment) -> Result<(), Refusal> {
         let queue = self.queue_named(name)?;
-        let counts = self.lines[queue].counts;
-        let unfinished = counts.waiting + counts.scheduled + counts.running;
+        let unfinished = self.lines[queue].counts.unfinished();
         if unfinished > 0 {
             return Err(QueueRefusal::NotEmpty { queue: name.clone(), unfinished }.into());
         }

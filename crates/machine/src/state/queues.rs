@@ -64,6 +64,13 @@ pub(crate) struct Counts {
     pub cancelled: u64,
 }
 
+impl Counts {
+    /// Jobs that have not ended.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.dependent + self.scheduled + self.waiting + self.running
+    }
+}
+
 /// A named line of jobs.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -125,7 +132,7 @@ impl Queue {
     /// remembered.
     pub(crate) fn is_idle(&self) -> bool {
         let c = &self.counts;
-        c.waiting + c.scheduled + c.running + c.succeeded + c.failed + c.cancelled == 0
+        c.unfinished() + c.succeeded + c.failed + c.cancelled == 0
             && self.takers.is_empty()
             && self.priorities.is_empty()
     }

@@ -51,6 +51,7 @@ macro_rules! sentences_of_flows {
                 a_parents_result_is_there_when_its_child_runs
                 a_job_that_others_wait_for_is_not_deleted
                 dependent_jobs_are_counted_and_fill_their_queue
+                a_queue_of_dependent_jobs_alone_is_kept
                 the_oldest_ready_job_is_not_one_that_waits
                 a_dependent_job_expires
                 a_dependent_job_holds_its_key

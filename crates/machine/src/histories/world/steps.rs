@@ -8,9 +8,9 @@ use tenure_core::lease::{Ending, ExtendItem, Fence, Later, SettleItem};
 use tenure_core::names::{Group, LimitName, PoolName, RequestId, ResourceId, UniqueKey};
 use tenure_core::requests::{
     AddResources, Ask, BanResource, BulkChange, CancelFlow, CancelJob, CoolResource, DeleteJob,
-    DeleteLimit, DeleteResource, Extend, ForceLease, JobFilter, Lease, Meant, ObserveLimit, Patch,
-    PatchJob, PauseLimit, PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit,
-    ResumeQueue, RetryJob, RunJobNow, Settle, SyncResources,
+    DeleteLimit, DeleteQueue, DeleteResource, Extend, ForceLease, JobFilter, Lease, Meant,
+    ObserveLimit, Patch, PatchJob, PauseLimit, PauseQueue, Push, PushAnswer, PutPool,
+    RestoreResource, ResumeLimit, ResumeQueue, RetryJob, RunJobNow, Settle, SyncResources,
 };
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
@@ -162,6 +162,9 @@ pub(in crate::histories) enum Step {
         pause: u32,
     },
     ResumeQueue {
+        queue: u8,
+    },
+    DeleteQueue {
         queue: u8,
     },
     AddResource {
@@ -461,6 +464,9 @@ impl World {
             }
             Step::ResumeQueue { queue: q } => {
                 let _ = self.request(ResumeQueue { queue: queue(q) }.into());
+            }
+            Step::DeleteQueue { queue: q } => {
+                let _ = self.request(DeleteQueue { queue: queue(q) }.into());
             }
             Step::AddResource { resource: n, tags, slots } => {
                 let resources = vec![resource(n, tags, slots)];
