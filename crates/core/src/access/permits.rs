@@ -5,6 +5,7 @@
 
 use super::{Grants, Scope, WHOLE_STORE};
 use crate::job::{Need, NewJob};
+use crate::lease::SettleItem;
 use crate::names::{LimitName, Namespace, QueueName};
 use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
@@ -236,17 +237,21 @@ impl Grants {
     }
 
     fn may_settle(&self, settle: &Settle) -> Answer<()> {
-        for (n, item) in settle.settle.iter().enumerate() {
-            // The engine takes a pause of any limit; other verdicts concern what the lease holds.
-            let pauses = item.limits.iter().enumerate().filter(|(_, one)| one.pause.is_some());
-            for (m, verdict) in pauses {
-                self.may_pause(&verdict.limit)
-                    .map_err(|no| no.at(format!("/settle/{n}/limits/{m}/limit")))?;
-            }
-            for (m, job) in item.push.iter().enumerate() {
-                let may = self.may(Scope::Push, "push").and_then(|()| self.may_push(job));
-                may.map_err(|no| no.below(&format!("/settle/{n}/push/{m}")))?;
-            }
+        let items = settle.settle.iter().enumerate();
+        items
+            .map(|(n, item)| (n, self.may_settle_one(item)))
+            .try_for_each(|(n, may)| may.map_err(|no| no.below(&format!("/settle/{n}")).item(n)))
+    }
+
+    fn may_settle_one(&self, item: &SettleItem) -> Answer<()> {
+        // The engine takes a pause of any limit; other verdicts concern what the lease holds.
+        let pauses = item.limits.iter().enumerate().filter(|(_, one)| one.pause.is_some());
+        for (n, verdict) in pauses {
+            self.may_pause(&verdict.limit).map_err(|no| no.at(format!("/limits/{n}/limit")))?;
+        }
+        for (n, job) in item.push.iter().enumerate() {
+            let may = self.may(Scope::Push, "push").and_then(|()| self.may_push(job));
+            may.map_err(|no| no.below(&format!("/push/{n}")))?;
         }
         Ok(())
     }

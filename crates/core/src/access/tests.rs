@@ -193,7 +193,7 @@ fn pushes_and_leases_name_queues_and_needs_of_the_token() {
         ),
         (
             settle(r#"{"settle":[{"lease":"L","outcome":"succeeded","push":[{"queue":"mail"}]}]}"#),
-            closed(None, "/settle/0/push/0/queue"),
+            closed(Some(0), "/settle/0/push/0/queue"),
         ),
     ] {
         assert_eq!(place(&request), is, "{request:?}");
