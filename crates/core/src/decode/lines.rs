@@ -125,6 +125,11 @@ impl Lines {
         Some((self.number, LineRead::Whole(without_return(&self.held))))
     }
 
+    /// How many lines have ended so far, blank ones too.
+    pub fn ended(&self) -> usize {
+        self.number - 1
+    }
+
     fn forget_told(&mut self) {
         if std::mem::take(&mut self.told) {
             self.held.clear();

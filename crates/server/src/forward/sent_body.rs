@@ -168,13 +168,15 @@ struct ForwardedLines {
 }
 
 impl ForwardedLines {
-    /// Output for a piece of input: the lines that are complete now.
+    /// Output for a piece of input: the lines that are complete now. Blank lines leave at once, or a caller could have
+    /// any number of them made in one step.
     fn piece(&mut self, data: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(data.len() + data.len() / 4);
         let mut chunk = data;
         while let Some((number, line)) = self.lines.next(&mut chunk) {
             leave(&mut self.left, number, line, &mut text);
         }
+        leave_blank(&mut self.left, self.lines.ended(), &mut text);
         text
     }
 
@@ -188,9 +190,14 @@ impl ForwardedLines {
     }
 }
 
+/// `Lines` counts blank lines and does not return them: those up to this number are added here.
+fn leave_blank(left: &mut usize, number: usize, text: &mut Vec<u8>) {
+    text.resize(text.len() + number.saturating_sub(*left), b'\n');
+    *left = number.max(*left);
+}
+
 fn leave(left: &mut usize, number: usize, line: LineRead<'_>, text: &mut Vec<u8>) {
-    // `Lines` counts empty lines and does not return them: they are added here.
-    text.resize(text.len() + number.saturating_sub(*left + 1), b'\n');
+    leave_blank(left, number - 1, text);
     *left = number;
     match line {
         LineRead::Whole(line) => match ids::line(line) {
@@ -276,5 +283,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn blank_lines_leave_in_the_piece_in_which_they_came() {
+        let mut passed = ForwardedLines::default();
+        for _ in 0..100 {
+            assert_eq!(passed.piece(&[b'\n'; 1_000]).len(), 1_000);
+        }
+        assert_eq!(passed.piece(b"nonsense\n"), b"nonsense\n");
+        assert_eq!(passed.piece(b" \n"), b"\n");
+        assert_eq!(passed.left, 100_002);
     }
 }
