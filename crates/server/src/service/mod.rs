@@ -62,7 +62,8 @@ const MINIMAL: HeaderValue = HeaderValue::from_static("return=minimal");
 /// Whether a push must be answered with ids alone.
 fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
     let Asking::Push(push) = request else { return false };
-    let minimal = headers.get(PREFER).is_some_and(|value| value == MINIMAL);
+    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
+    let minimal = values.flat_map(|value| value.split(',')).any(|one| one.trim() == MINIMAL);
     if minimal {
         push.answer = PushAnswer::Ids;
     }

@@ -31,16 +31,25 @@ fn a_push_is_answered_in_the_shape_it_came() {
 #[test]
 fn prefer_return_minimal_is_answered_with_ids() {
     let server = Server::start();
-    let headers = "Host: localhost\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n";
-    let push = |body: &str| server.connect().ask_with("POST", "/v1/jobs", headers, body.as_bytes());
-    let one = push(r#"{"id": "a"}"#);
+    let head = "Host: localhost\r\nContent-Type: application/json\r\n";
+    let push = |body: &str, prefer: &str| {
+        let headers = format!("{head}{prefer}");
+        server.connect().ask_with("POST", "/v1/jobs", &headers, body.as_bytes())
+    };
+    let one = push(r#"{"id": "a"}"#, "Prefer: return=minimal\r\n");
     assert_eq!(
         (one.status, one.json()),
         (201, json!({"id": "a", "duplicate": false, "workers": 0}))
     );
     assert_eq!(one.header("preference-applied"), Some("return=minimal"));
-    let many = push(r#"[{"id": "a"}]"#);
-    assert_eq!(many.json(), json!([{"id": "a", "duplicate": true, "workers": 0}]));
+    for prefer in [
+        "Prefer: return=minimal\r\n",
+        "Prefer: respond-async, return=minimal\r\n",
+        "Prefer: wait=5\r\nPrefer: return=minimal\r\n",
+    ] {
+        let many = push(r#"[{"id": "a"}]"#, prefer);
+        assert_eq!(many.json(), json!([{"id": "a", "duplicate": true, "workers": 0}]), "{prefer}");
+    }
 }
 
 #[test]

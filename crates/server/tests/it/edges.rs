@@ -18,6 +18,7 @@ fn probes_are_answered_under_any_host_and_under_none() {
             format!("GET {path} HTTP/1.0\r\n\r\n"),
             format!("GET http://10.0.0.7{path} HTTP/1.1\r\nHost: 10.0.0.7\r\n\r\n"),
             format!("HEAD {path} HTTP/1.0\r\n\r\n"),
+            format!("GET {path}?at=1 HTTP/1.1\r\nTenure-Namespace: No such\r\n\r\n"),
         ] {
             let mut conn = server.connect();
             conn.send(head.as_bytes());
