@@ -128,6 +128,17 @@ pub(crate) async fn a_repeated_call_for_needs_gets_the_same_lease(b: &mut Bench)
     assert_eq!(b.pool("p").await.leased, 1);
 }
 
+pub(crate) async fn a_repeated_call_for_needs_gets_its_lease_though_they_never_fit_now(
+    b: &mut Bench,
+) {
+    b.set_limit("l", cap(2)).await;
+    let call = b.ask_needs([weighing("l", 2)]).request("r1");
+    let first = b.granted(call.clone()).await;
+    b.set_limit("l", cap(1)).await;
+    b.refused(Code::NeverFits, call.clone().request("r2")).await;
+    assert_eq!(b.granted(call).await.lease, first.lease);
+}
+
 pub(crate) async fn a_request_is_remembered_while_its_leases_live(b: &mut Bench) {
     b.push_all(jobs("q", "j", 2)).await;
     let call = b.ask("q").request("r1");

@@ -129,11 +129,12 @@ impl Space {
         taker: TakerId,
         now: Moment,
     ) -> Result<LeaseOutcome, Refusal> {
-        self.check_needs(needs).map_err(|no| no.below("/needs"))?;
-        self.see_worker(&ask.worker, &[], now);
+        // Whoever repeats has leases, whatever has become of the limits since.
         if let Some(again) = self.repeated(ask.request_id.as_ref(), now) {
             return Ok(again);
         }
+        self.check_needs(needs).map_err(|no| no.below("/needs"))?;
+        self.see_worker(&ask.worker, &[], now);
         let place = ask.place.clone().or_else(|| ask.request_id.clone());
         if let Some(first) = self.waiters.call_of(place.as_ref()) {
             self.end_wait(first, now);

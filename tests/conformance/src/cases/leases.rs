@@ -115,6 +115,7 @@ macro_rules! sentences_of_leases {
                 a_repeated_settle_corrects_a_rate_once
                 a_repeated_lease_call_gets_the_same_leases
                 a_repeated_call_for_needs_gets_the_same_lease
+                a_repeated_call_for_needs_gets_its_lease_though_they_never_fit_now
                 a_request_is_remembered_while_its_leases_live
                 an_answer_without_a_grant_is_not_remembered
                 a_repeated_token_is_taken_once
