@@ -60,6 +60,8 @@ struct Request {
     /// `None` once the request was given up. Replies come in the order of requests, so the request stays queued until
     /// its own reply comes or the connection is lost.
     hears: Option<Hears>,
+    /// Redis has refused it, or a part of it.
+    is_refused: bool,
 }
 
 impl Request {
@@ -70,11 +72,13 @@ impl Request {
             script: None,
             sent_whole: false,
             hears: Some(hears),
+            is_refused: false,
         }
     }
 
     /// Takes a reply; `None` if the request needs another one.
     fn takes(&mut self, value: RespValue) -> Option<Result<RespValue, String>> {
+        self.is_refused |= matches!(value, RespValue::Refused(_));
         let RedisCommand::Confirmed(_, confirmation) = &self.command else {
             return Some(unless_refused(value));
         };
@@ -283,7 +287,7 @@ impl LineInside {
         state.out.clear();
         let mut waiting = std::mem::take(&mut state.waiting);
         for request in &mut waiting {
-            request.script = None;
+            (request.script, request.is_refused) = (None, false);
             state.write(request);
         }
         state.waiting = waiting;
@@ -336,7 +340,6 @@ impl LineInside {
             };
             let answered = {
                 let mut state = self.lock();
-                let is_refused = matches!(value, RespValue::Refused(_));
                 state.heard = Instant::now();
                 if let RespValue::Refused(why) = &value {
                     // A server that has refused everything for a while may be a former primary, or a proxy to it.
@@ -357,7 +360,7 @@ impl LineInside {
                     };
                 }
                 match state.takes(value) {
-                    Some((Request { hears: Some(hears), .. }, Err(why))) if is_refused => {
+                    Some((Request { hears: Some(hears), is_refused: true, .. }, Err(why))) => {
                         state.refused.push((hears, why));
                         None
                     }
