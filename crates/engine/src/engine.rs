@@ -98,6 +98,7 @@ impl Embedded {
         seal_rows::refuse_others(&conn, &folder, &options.seal)?;
         let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
+        let mut left = None;
         restored::refuse_half(&conn, &folder, &options)?;
         match (&options.journal, &options.location) {
             (Some(journal), _) => {
@@ -108,8 +109,8 @@ impl Embedded {
             (None, Location::Folder(_)) => {
                 let (conn, folder, bodies) = (&conn, &folder, &bodies);
                 let accept_loss = options.accept_loss;
-                let left = LeftBehind { conn, folder, events_bytes, accept_loss, bodies };
-                numbers = left.catch_up(numbers)?;
+                let behind = LeftBehind { conn, folder, events_bytes, accept_loss, bodies };
+                numbers = left.insert(behind.catch_up(numbers)?).numbers;
             }
             (None, Location::Memory) => {}
         }
@@ -140,6 +141,10 @@ impl Embedded {
             Some(_) => (Durability::Always, false),
             None => (options.durability, options.accept_loss),
         };
+        let lost =
+            left.and_then(|left| left.recovers(&conn, machine.largest_ttl(), now).transpose());
+        let lost = lost.transpose().map_err(|why| schema::store_error(&folder, why))?;
+        let recovers = options.recovers.max(lost);
         let ends = streams::open(&conn, events_bytes, durability, may_lack, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
@@ -192,7 +197,7 @@ impl Embedded {
         let state = {
             let shared = shared.clone();
             let mut state = StateThread::new(shared.clone(), machine, overlay, ends, missing_row);
-            if let Some(span) = options.recovers {
+            if let Some(span) = recovers {
                 state.recover(span);
             }
             spawn("tenure-state", move || {

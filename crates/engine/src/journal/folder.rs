@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tenure_core::time::{Moment, Span};
 use tenure_journal::file::{FileJournal, FileJournalOptions, SyncWhen, read_left};
 use tenure_journal::{JournalEntry, ReadError};
 
@@ -14,16 +15,42 @@ use crate::options::{Durability, Options};
 use crate::sqlite::capacity::reserve::Reserve;
 use crate::sqlite::capacity::segment_bytes;
 use crate::sqlite::folder::{Folder, file_system};
+use crate::sqlite::last_end;
 use crate::sqlite::schema::store_error;
 use crate::sqlite::write::commit::Numbers;
 use crate::sqlite::write::disk::Checkpoints;
-use crate::sqlite::write::synced;
 use crate::sqlite::write::writer::{ApplyError, Writer};
+use crate::sqlite::write::{streams, synced};
 
 /// Bytes of entries that are applied in one transaction. One entry may exceed it.
 const PAGE_BYTES: usize = 1 << 20;
 /// The longest age of an entry that is not synced, with [`Durability::Everysec`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// What the journal of the last process says.
+pub(crate) struct CaughtUp {
+    /// The numbers of its last entry.
+    pub numbers: Numbers,
+    /// The longest ttl of any lease that it names.
+    pub longest_ttl: Span,
+    /// Answered entries are missing, which was accepted.
+    pub accepted_loss: bool,
+}
+
+impl CaughtUp {
+    /// The time for which the store recovers, if it may have lost grants. `ttl`: the longest of any lease in the rows.
+    /// Before the streams of events are opened.
+    pub(crate) fn recovers(
+        &self,
+        conn: &Connection,
+        ttl: Span,
+        now: Moment,
+    ) -> rusqlite::Result<Option<Span>> {
+        let has_ended = last_end::system_has_ended(conn)?;
+        let lost = self.accepted_loss || has_ended && streams::was_left_unsynced(conn)?;
+        last_end::recovers(conn, lost, ttl.max(self.longest_ttl), now)
+    }
+}
 
 /// The reason why rows could not be brought up to the journal.
 enum NotApplied {
@@ -54,11 +81,12 @@ pub(crate) struct LeftBehind<'a> {
 }
 
 impl LeftBehind<'_> {
-    /// Applies the entries that the rows lack; returns the numbers of the last one.
-    pub(crate) fn catch_up(&self, numbers: Numbers) -> Result<Numbers, OpenError> {
+    /// Applies the entries that the rows lack.
+    pub(crate) fn catch_up(&self, numbers: Numbers) -> Result<CaughtUp, OpenError> {
         let failed = |why| store_error(self.folder, why);
         let mut writer = Writer::new(self.conn, numbers, self.events_bytes).map_err(failed)?;
-        let done = self.apply_all(&mut writer, numbers);
+        let mut longest_ttl = Duration::ZERO;
+        let done = self.apply_all(&mut writer, numbers, &mut longest_ttl);
         let numbers = writer.numbers();
         let refused = match done {
             Ok(()) => None,
@@ -73,19 +101,26 @@ impl LeftBehind<'_> {
             Err(NotApplied::Read(why)) => Some(self.damaged(&why)),
             Err(NotApplied::Apply(why)) => Some(self.damaged(&why)),
         };
+        let mut accepted_loss = refused.is_some();
         if let Some(refused) = refused {
             if !self.accept_loss {
                 return Err(refused);
             }
             tracing::warn!("accepted: {refused}");
         }
-        synced::check(self.folder, numbers.commit, self.accept_loss)?;
-        Ok(numbers)
+        accepted_loss |= synced::check(self.folder, numbers.commit, self.accept_loss)?;
+        Ok(CaughtUp { numbers, longest_ttl: longest_ttl.into(), accepted_loss })
     }
 
-    fn apply_all(&self, writer: &mut Writer<'_>, numbers: Numbers) -> Result<(), NotApplied> {
+    fn apply_all(
+        &self,
+        writer: &mut Writer<'_>,
+        numbers: Numbers,
+        longest_ttl: &mut Duration,
+    ) -> Result<(), NotApplied> {
         let (mut page, mut bytes) = (Vec::<JournalEntry>::new(), 0);
-        let read = read_left(&self.folder.journal(), numbers.position(), |entry| {
+        let (path, end) = (self.folder.journal(), numbers.position());
+        let read = read_left(&path, end, longest_ttl, |entry| {
             bytes += entry.bytes().len();
             page.push(entry);
             if bytes >= PAGE_BYTES {

@@ -4,6 +4,7 @@
 pub(crate) mod capacity;
 pub(crate) mod compact;
 pub(crate) mod folder;
+pub(crate) mod last_end;
 pub(crate) mod pages;
 pub(crate) mod read;
 pub(crate) mod rows;

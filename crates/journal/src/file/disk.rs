@@ -1,8 +1,12 @@
 //! The file operations that a journal in files uses: a trait, and its implementation on the real file system.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use super::frame::JournalKey;
 
 /// A folder with segments, each known by its number. A call of `create`, `rename` or `remove` is durable when it returns; a write
 /// to a segment is durable after a sync of that segment.
@@ -32,6 +36,10 @@ pub(super) struct SegmentFolder {
     path: PathBuf,
 }
 
+/// The file with the key, and its name while it is made.
+const KEY: &str = "key";
+const NEW_KEY: &str = "key.new";
+
 /// Zeros are written this many at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
@@ -40,11 +48,42 @@ impl SegmentFolder {
     pub(super) fn open(path: &Path) -> io::Result<SegmentFolder> {
         if !path.is_dir() {
             private_folder(path)?;
-            if let Some(parent) = path.parent() {
-                sync_folder(parent)?;
-            }
+        }
+        // An earlier process may have been killed between the two.
+        if let Some(parent) = path.parent() {
+            sync_folder(parent)?;
         }
         Ok(SegmentFolder { path: path.to_owned() })
+    }
+
+    /// The number with which the checksums of its segments begin. A folder without one has no entries that can be read.
+    pub(super) fn key(&self) -> io::Result<Option<JournalKey>> {
+        let text = match fs::read_to_string(self.path.join(KEY)) {
+            Err(why) if why.kind() != io::ErrorKind::InvalidData => {
+                return if why.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(why) };
+            }
+            text => text.unwrap_or_default(),
+        };
+        Ok(u64::from_str_radix(text.trim_end(), 16).ok().map(JournalKey))
+    }
+
+    /// Makes a new key, which is durable when this returns.
+    pub(super) fn make_key(&self) -> io::Result<JournalKey> {
+        // The standard library seeds its hashes from the system's random numbers.
+        let number = RandomState::new().build_hasher().finish();
+        let new = self.path.join(NEW_KEY);
+        let mut file = private_file(&new)?;
+        writeln!(file, "{number:016x}")?;
+        file.sync_all()?;
+        fs::rename(&new, self.path.join(KEY))?;
+        self.changed()?;
+        Ok(JournalKey(number))
+    }
+
+    /// Removes the key; no segment is left that needs it.
+    pub(super) fn drop_key(&self) -> io::Result<()> {
+        fs::remove_file(self.path.join(KEY))?;
+        self.changed()
     }
 
     fn segment(&self, number: u64) -> PathBuf {

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::disk::{Disk, SegmentFile};
-use super::frame::{ALIGNED, Frame};
+use super::frame::{ALIGNED, Frame, JournalKey};
 use super::left::LeftEntries;
 use super::segments::{NotWritten, Segments};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
@@ -17,6 +17,7 @@ use crate::{BadEntry, JournalEntry, Position, ReadError};
 /// The disk writes this many bytes whole, or tears them at one place.
 const SECTOR: usize = 512;
 const SEGMENT_MAX: u64 = 4096;
+const KEY: JournalKey = JournalKey(99);
 const HISTORIES: u64 = 600;
 const STEPS: usize = 120;
 
@@ -181,6 +182,8 @@ struct World {
     rows_durable: Position,
     /// The last entry that was answered.
     answered: u64,
+    /// The longest ttl, in microseconds, by the entry with which it became that, since the opening.
+    ttls: BTreeMap<u64, u64>,
     openings: u64,
 }
 
@@ -188,7 +191,7 @@ impl World {
     fn new(seed: u64) -> World {
         let disk = SimDisk::default();
         let end = Position::default();
-        let segments = Segments::begin(&disk, end, SEGMENT_MAX).unwrap();
+        let segments = Segments::begin(&disk, KEY, end, SEGMENT_MAX).unwrap();
         World {
             dice: Dice(seed),
             disk,
@@ -197,6 +200,7 @@ impl World {
             rows: end,
             rows_durable: end,
             answered: 0,
+            ttls: BTreeMap::new(),
             openings: 0,
         }
     }
@@ -215,8 +219,13 @@ impl World {
         let mut body = vec![self.openings as u8; bytes];
         body.extend(self.openings.to_le_bytes());
         let entry = JournalEntry::after(self.segments.end(), 1, &body);
+        let mut ttl = self.ttls.values().last().copied().unwrap_or_default();
+        if self.dice.one_in(20) {
+            ttl += 1;
+            self.ttls.insert(entry.position().number, ttl);
+        }
         loop {
-            match self.segments.append(&entry) {
+            match self.segments.append(&entry, ttl) {
                 Ok(()) => break,
                 Err(NotWritten::NoSegment) => self.make_segment(),
                 Err(NotWritten::Disk(_)) => {
@@ -296,7 +305,7 @@ impl World {
     /// Brings the rows up to the journal, which then begins behind them.
     fn open(&mut self) {
         let disk = Arc::new(self.disk.clone());
-        let mut left = LeftEntries::open(disk.clone(), self.rows).unwrap();
+        let mut left = LeftEntries::open(disk.clone(), KEY, self.rows).unwrap();
         while let Some(entry) = left.next().unwrap() {
             let position = entry.position();
             assert_eq!(position.number, self.rows.number + 1);
@@ -308,9 +317,12 @@ impl World {
             }
         }
         assert!(self.rows.number >= self.answered, "answered {}, {:?}", self.answered, self.rows);
+        let ttl = self.ttls.range(..=self.answered).next_back().map_or(0, |(_, ttl)| *ttl);
+        assert!(left.ttl_us() >= ttl, "{} and not {ttl}", left.ttl_us());
+        self.ttls.clear();
         self.entries.split_off(&(self.rows.number + 1));
         self.rows_durable = self.rows;
-        self.segments = Segments::begin(&*disk, self.rows, SEGMENT_MAX).unwrap();
+        self.segments = Segments::begin(&*disk, KEY, self.rows, SEGMENT_MAX).unwrap();
         self.openings += 1;
     }
 }
@@ -355,16 +367,16 @@ fn damage_is_never_taken_for_the_end() {
         for file in state.files.values_mut() {
             let frames = (0..file.synced.len()).step_by(ALIGNED);
             let at = frames.clone().find(|at| {
-                let frame = Frame::read(&file.synced[*at..]);
+                let frame = Frame::read(&file.synced[*at..], KEY);
                 frame.is_some_and(|frame| frame.entry.position().sum.to_le_bytes() == sum)
             });
             if let Some(at) = at {
-                file.synced[at + 30] ^= 1 << world.dice.below(8);
+                file.synced[at + 38] ^= 1 << world.dice.below(8);
                 damaged += 1;
             }
         }
         drop(state);
-        let mut left = LeftEntries::open(Arc::new(world.disk.clone()), world.rows).unwrap();
+        let mut left = LeftEntries::open(Arc::new(world.disk.clone()), KEY, world.rows).unwrap();
         let mut said = Ok(());
         while said.is_ok() {
             match left.next() {
@@ -383,13 +395,13 @@ fn damage_is_never_taken_for_the_end() {
 #[test]
 fn a_journal_of_another_store_is_not_read_into_these_rows() {
     let disk = SimDisk::default();
-    let begun = Segments::begin(&disk, Position::default(), SEGMENT_MAX);
+    let begun = Segments::begin(&disk, KEY, Position::default(), SEGMENT_MAX);
     let mut segments = begun.unwrap();
     for body in [b"one", b"two"] {
-        segments.append(&JournalEntry::after(segments.end(), 1, body)).unwrap();
+        segments.append(&JournalEntry::after(segments.end(), 1, body), 0).unwrap();
     }
     let first = JournalEntry::after(Position::default(), 1, b"one").position();
-    let next = |end| LeftEntries::open(Arc::new(disk.clone()), end).unwrap().next();
+    let next = |end| LeftEntries::open(Arc::new(disk.clone()), KEY, end).unwrap().next();
     assert_eq!(next(first).unwrap().unwrap().position(), segments.end());
     assert_eq!(next(segments.end()), Ok(None));
     for number in [1, 2] {
@@ -399,10 +411,10 @@ fn a_journal_of_another_store_is_not_read_into_these_rows() {
     }
     // Rows whose last entry the journal no longer has are rejected, too.
     let disk = Arc::new(SimDisk::default());
-    let mut segments = Segments::begin(&*disk, first, SEGMENT_MAX).unwrap();
-    segments.append(&JournalEntry::after(first, 1, b"two")).unwrap();
+    let mut segments = Segments::begin(&*disk, KEY, first, SEGMENT_MAX).unwrap();
+    segments.append(&JournalEntry::after(first, 1, b"two"), 0).unwrap();
     let other = Position { sum: first.sum ^ 1, ..first };
-    let said = LeftEntries::open(disk, other).unwrap().next();
+    let said = LeftEntries::open(disk, KEY, other).unwrap().next();
     let why = BadEntry::OtherPast { before: 1 };
     assert_eq!(said, Err(ReadError::Damaged { number: 2, why }));
 }

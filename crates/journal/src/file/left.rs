@@ -8,12 +8,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::disk::Disk;
-use super::frame::{self, ALIGNED, Frame};
+use super::frame::{self, ALIGNED, Frame, JournalKey};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
 
 /// Reads the entries once, in order.
 pub(super) struct LeftEntries<D> {
     disk: Arc<D>,
+    key: JournalKey,
     /// Segments that are still unread.
     segments: VecDeque<u64>,
     segment: Vec<u8>,
@@ -22,14 +23,21 @@ pub(super) struct LeftEntries<D> {
     end: Position,
     /// The highest durable entry that any frame names.
     durable: u64,
+    /// The longest ttl that any frame names, in microseconds.
+    ttl_us: u64,
 }
 
 impl<D: Disk> LeftEntries<D> {
     /// The entries behind `end`, the last entry of the rows.
-    pub(super) fn open(disk: Arc<D>, end: Position) -> io::Result<LeftEntries<D>> {
+    pub(super) fn open(disk: Arc<D>, key: JournalKey, end: Position) -> io::Result<Self> {
         let segments = disk.list()?.into();
         let (segment, at) = (Vec::new(), 0);
-        Ok(LeftEntries { disk, segments, segment, at, end, durable: 0 })
+        Ok(LeftEntries { disk, key, segments, segment, at, end, durable: 0, ttl_us: 0 })
+    }
+
+    /// The longest ttl of any lease, in microseconds, as far as the frames that were read name it.
+    pub(super) fn ttl_us(&self) -> u64 {
+        self.ttl_us
     }
 
     /// The next entry; `None` at the end.
@@ -54,12 +62,13 @@ impl<D: Disk> LeftEntries<D> {
 
     /// The next entry of this segment, unless one is missing before it.
     fn next_of_segment(&mut self) -> Option<JournalEntry> {
-        let Frame { entry, durable } = Frame::read(self.segment.get(self.at..)?)?;
+        let Frame { entry, durable, ttl_us } = Frame::read(self.segment.get(self.at..)?, self.key)?;
         if entry.position().number > self.end.number + 1 {
             return None;
         }
         self.at += frame::size(&entry);
         self.durable = self.durable.max(durable);
+        self.ttl_us = self.ttl_us.max(ttl_us);
         Some(entry)
     }
 
@@ -81,8 +90,10 @@ impl<D: Disk> LeftEntries<D> {
     /// short, or entries behind damage.
     fn look_behind(&mut self) {
         for at in (self.at..self.segment.len()).step_by(ALIGNED) {
-            if let Some(Frame { durable, .. }) = Frame::read(&self.segment[at..]) {
+            if let Some(Frame { durable, ttl_us, .. }) = Frame::read(&self.segment[at..], self.key)
+            {
                 self.durable = self.durable.max(durable);
+                self.ttl_us = self.ttl_us.max(ttl_us);
             }
         }
     }

@@ -34,7 +34,8 @@ use crate::{
 pub enum SyncWhen {
     /// The append is done once it is synced.
     BeforeAnswer,
-    /// The append is done once it is written. The disk is synced at this interval.
+    /// The append is done once it is written. The disk is synced at this interval. But no append is done before it is
+    /// durable how long leases may last: after a loss, nothing that was lent is lent again for that time.
     Every(Duration),
 }
 
@@ -51,13 +52,14 @@ pub struct FileJournalOptions {
 }
 
 /// Hands each entry behind `end`, the last entry of the rows, to `apply` once. A folder that is not there has no
-/// entries.
+/// entries. Sets `longest_ttl` to the longest ttl of any lease, as far as the journal names it, also where it is damaged.
 ///
 /// # Errors
 /// `apply` failed; the folder cannot be read, a durable entry is missing, or `end` is not from this journal.
 pub fn read_left<E: From<ReadError>>(
     path: &Path,
     end: Position,
+    longest_ttl: &mut Duration,
     mut apply: impl FnMut(JournalEntry) -> Result<(), E>,
 ) -> Result<(), E> {
     if !path.is_dir() {
@@ -65,11 +67,14 @@ pub fn read_left<E: From<ReadError>>(
     }
     let away = |why: io::Error| ReadError::Away(why.to_string());
     let disk = SegmentFolder::open(path).map_err(away)?;
-    let mut left = LeftEntries::open(Arc::new(disk), end).map_err(away)?;
-    while let Some(entry) = left.next()? {
+    let Some(key) = disk.key().map_err(away)? else { return Ok(()) };
+    let mut left = LeftEntries::open(Arc::new(disk), key, end).map_err(away)?;
+    loop {
+        let next = left.next();
+        *longest_ttl = Duration::from_micros(left.ttl_us());
+        let Some(entry) = next? else { return Ok(()) };
         apply(entry)?;
     }
-    Ok(())
 }
 
 /// A journal in files that this process appends to. The process must hold the lock of the folder.
@@ -117,8 +122,9 @@ impl FileJournal {
     ) -> io::Result<FileJournal> {
         let FileJournalOptions { sync, segment_max, mut on_synced, mut make_room } = options;
         let disk = Arc::new(SegmentFolder::open(path)?);
+        let key = disk.make_key()?;
         let state = FileState {
-            segments: Segments::begin(&*disk, end, segment_max)?,
+            segments: Segments::begin(&*disk, key, end, segment_max)?,
             waiting: Vec::new(),
             unsynced_since: None,
             no_segment: None,
@@ -173,7 +179,8 @@ impl FileJournal {
     /// The folder cannot be written.
     pub fn clear(&self) -> io::Result<()> {
         let disk = &self.inside.disk;
-        disk.list()?.into_iter().try_for_each(|number| disk.remove(number))
+        disk.list()?.into_iter().try_for_each(|number| disk.remove(number))?;
+        disk.drop_key()
     }
 
     fn lock_threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
@@ -210,10 +217,12 @@ impl FileInside {
         &'s self,
         mut state: MutexGuard<'s, FileState>,
         entry: &JournalEntry,
+        ttl: Duration,
     ) -> (MutexGuard<'s, FileState>, bool) {
         let mut is_first = false;
         while state.broken.is_none() && !state.is_closed {
-            match state.segments.append(entry) {
+            let ttl_us = u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX);
+            match state.segments.append(entry, ttl_us) {
                 Ok(()) => {
                     is_first = state.unsynced_since.is_none();
                     state.unsynced_since.get_or_insert_with(Instant::now);
@@ -241,8 +250,8 @@ impl FileInside {
         let Position { number, .. } = append.end();
         match append {
             Append::Entry { entry, .. } if entry.position() == end => {}
-            Append::Entry { entry, .. } if entry.follows(end).is_ok() => {
-                (state, wakes) = self.write(state, entry);
+            Append::Entry { entry, ttl, .. } if entry.follows(end).is_ok() => {
+                (state, wakes) = self.write(state, entry, *ttl);
             }
             Append::Entry { .. } => return Some((hears, Appended::At(end.number))),
             Append::Nothing(wanted) if wanted.number > end.number => {
@@ -261,11 +270,13 @@ impl FileInside {
         }
         let is_done = match self.sync {
             SyncWhen::BeforeAnswer => number <= state.segments.durable(),
-            SyncWhen::Every(_) => true,
+            SyncWhen::Every(_) => state.segments.knows_ttl(),
         };
         let answered = if is_done {
             Some((hears, Appended::Done))
         } else {
+            // What is synced at an interval is synced at once then.
+            wakes |= matches!(self.sync, SyncWhen::Every(_));
             state.waiting.push((number, hears));
             None
         };
@@ -288,7 +299,9 @@ impl FileInside {
             let waits = match (self.sync, state.unsynced_since) {
                 (_, None) if state.is_closed => return,
                 (_, None) => None,
-                (SyncWhen::Every(span), Some(since)) if !state.is_closed => {
+                (SyncWhen::Every(span), Some(since))
+                    if !state.is_closed && state.waiting.is_empty() =>
+                {
                     Some(span.saturating_sub(since.elapsed()))
                 }
                 (SyncWhen::Every(_) | SyncWhen::BeforeAnswer, Some(_)) => Some(Duration::ZERO),

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::disk::{Disk, SegmentFile};
-use super::frame::{self, Frame};
+use super::frame::{self, Frame, JournalKey};
 use crate::{JournalEntry, Position};
 
 /// The size of a journal's first segment in bytes; each next one is twice as large.
@@ -51,6 +51,7 @@ pub(super) struct WantedSegment {
 
 /// All segments of a journal, and the place of the next entry.
 pub(super) struct Segments<D: Disk> {
+    key: JournalKey,
     segment_max: u64,
     active: Segment<D::File>,
     /// The offset of the next entry in it.
@@ -68,6 +69,9 @@ pub(super) struct Segments<D: Disk> {
     end: Position,
     /// The last entry that is known to be durable.
     durable: u64,
+    /// The longest ttl of any lease, in microseconds, and the entry with which it became that.
+    ttl_us: u64,
+    ttl_since: u64,
     /// The size of an entry that did not fit, so that the next segment has room for it; 0 for none.
     least: u64,
     out: Vec<u8>,
@@ -75,7 +79,12 @@ pub(super) struct Segments<D: Disk> {
 
 impl<D: Disk> Segments<D> {
     /// Begins behind `end`, which all rows have: existing segments are of no use any more.
-    pub(super) fn begin(disk: &D, end: Position, segment_max: u64) -> io::Result<Segments<D>> {
+    pub(super) fn begin(
+        disk: &D,
+        key: JournalKey,
+        end: Position,
+        segment_max: u64,
+    ) -> io::Result<Segments<D>> {
         let before = disk.list()?;
         let number = before.last().map_or(1, |last| last + 1);
         let bytes = SEGMENT_MIN.min(segment_max);
@@ -84,6 +93,7 @@ impl<D: Disk> Segments<D> {
             disk.remove(number)?;
         }
         Ok(Segments {
+            key,
             segment_max,
             active,
             at: 0,
@@ -94,6 +104,8 @@ impl<D: Disk> Segments<D> {
             written: Vec::new(),
             end,
             durable: end.number,
+            ttl_us: 0,
+            ttl_since: end.number,
             least: 0,
             out: Vec::new(),
         })
@@ -109,8 +121,13 @@ impl<D: Disk> Segments<D> {
         self.durable
     }
 
-    /// Writes the next entry. It is durable after a sync.
-    pub(super) fn append(&mut self, entry: &JournalEntry) -> Result<(), NotWritten> {
+    /// True if it is durable how long leases may last.
+    pub(super) fn knows_ttl(&self) -> bool {
+        self.ttl_since <= self.durable
+    }
+
+    /// Writes the next entry. It is durable after a sync. `ttl_us`: the longest ttl of any lease so far.
+    pub(super) fn append(&mut self, entry: &JournalEntry, ttl_us: u64) -> Result<(), NotWritten> {
         let bytes = frame::size(entry) as u64;
         if self.at + bytes > self.active.bytes {
             self.least = bytes;
@@ -122,13 +139,18 @@ impl<D: Disk> Segments<D> {
             (self.at, self.least) = (0, 0);
         }
         self.out.clear();
-        Frame { entry: entry.clone(), durable: self.durable }.write(&mut self.out);
+        let ttl_us = ttl_us.max(self.ttl_us);
+        let frame = Frame { entry: entry.clone(), durable: self.durable, ttl_us };
+        frame.write(self.key, &mut self.out);
         self.active.file.write_at(&self.out, self.at).map_err(NotWritten::Disk)?;
         if !self.written.last().is_some_and(|file| Arc::ptr_eq(file, &self.active.file)) {
             self.written.push(self.active.file.clone());
         }
         self.at += bytes;
         self.end = entry.position();
+        if ttl_us > self.ttl_us {
+            (self.ttl_us, self.ttl_since) = (ttl_us, self.end.number);
+        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::frame::{Frame, JournalKey};
 use super::*;
 use crate::Reply;
 
@@ -63,10 +64,13 @@ impl Here {
     }
 
     fn begin(&mut self, bytes: usize) -> Reply {
-        let entry = JournalEntry::after(self.end, 1, &vec![7; bytes]);
+        self.begin_with(&vec![7; bytes], Duration::ZERO)
+    }
+
+    fn begin_with(&mut self, body: &[u8], ttl: Duration) -> Reply {
+        let entry = JournalEntry::after(self.end, 1, body);
         self.end = entry.position();
-        let append = Append::Entry { entry, ttl: Duration::ZERO, grants: false };
-        Reply::to(&self.journal, append)
+        Reply::to(&self.journal, Append::Entry { entry, ttl, grants: false })
     }
 
     fn append(&mut self, bytes: usize) -> Option<Appended> {
@@ -74,13 +78,17 @@ impl Here {
     }
 
     fn left(&self, after: Position) -> Vec<Position> {
-        let mut found = Vec::new();
-        let read = read_left::<ReadError>(&self.path(), after, |entry| {
+        self.left_and_ttl(after).0
+    }
+
+    fn left_and_ttl(&self, after: Position) -> (Vec<Position>, Duration) {
+        let (mut found, mut ttl) = (Vec::new(), Duration::ZERO);
+        let read = read_left::<ReadError>(&self.path(), after, &mut ttl, |entry| {
             found.push(entry.position());
             Ok(())
         });
         read.unwrap();
-        found
+        (found, ttl)
     }
 }
 
@@ -106,6 +114,55 @@ fn periodic_syncs_finish_an_entry_at_once_and_close_syncs_it() {
     here.journal.close();
     assert_eq!(here.synced.load(Ordering::SeqCst), 1);
     assert_eq!(here.begin(10).wait(PATIENCE), Some(Appended::Ended));
+}
+
+#[test]
+fn an_entry_with_a_longer_ttl_is_done_once_it_is_synced() {
+    let mut here = Here::new(SyncWhen::Every(Duration::from_secs(3_600)));
+    let [short, long] = [1, 5].map(Duration::from_secs);
+    for (ttl, synced) in [(short, 1), (short, 1), (long, 3), (short, 3), (long, 3)] {
+        let done = here.begin_with(b"lease", ttl).wait(PATIENCE);
+        assert_eq!((done, here.synced.load(Ordering::SeqCst)), (Some(Appended::Done), synced));
+    }
+    let (left, ttl) = here.left_and_ttl(Position::default());
+    assert_eq!((left.len(), ttl), (5, long));
+    // Also if the rows have these entries.
+    assert_eq!(here.left_and_ttl(here.end), (vec![], long));
+}
+
+/// The body of an entry is what callers send. In a segment that is used again it may lie behind the end.
+#[test]
+fn a_text_that_looks_like_a_frame_is_none() {
+    let lie = JournalEntry::after(Position { number: 70, sum: 1 }, 1, b"lie");
+    let lie = Frame { entry: lie, durable: 1 << 40, ttl_us: 1 << 40 };
+    for knows_key in [false, true] {
+        let mut here = Here::new(SyncWhen::BeforeAnswer);
+        let key = here.journal.inside.disk.key().unwrap().unwrap();
+        let keys = if knows_key { vec![key] } else { [0, 1, 77].map(JournalKey).to_vec() };
+        let mut text = Vec::new();
+        for key in keys.repeat(20) {
+            lie.write(key, &mut text);
+            // At each distance from a multiple of eight.
+            text.push(0);
+        }
+        for _ in 0..3 {
+            let done = here.begin_with(&text, Duration::ZERO).wait(PATIENCE);
+            assert_eq!(done, Some(Appended::Done));
+        }
+        here.journal.close();
+        // A crash cuts the last entry.
+        let file = here.path().join("0000000001");
+        let mut bytes = fs::read(&file).unwrap();
+        let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+        bytes[last - text.len()] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let (mut left, mut ttl) = (0, Duration::ZERO);
+        let read = read_left::<ReadError>(&here.path(), Position::default(), &mut ttl, |_| {
+            left += 1;
+            Ok(())
+        });
+        assert_eq!((left, read.is_err(), ttl.is_zero()), (2, knows_key, !knows_key));
+    }
 }
 
 #[test]

@@ -71,8 +71,7 @@ pub(crate) fn open(
     if bound == 0 {
         conn.execute_batch("DELETE FROM event; DELETE FROM event_jobs; DELETE FROM stream")?;
     }
-    // A process that syncs each answer forgets no event. A killed process does not either, but its end looks like that
-    // of a system crash.
+    // A process that syncs each answer forgets no event.
     if lossy || ended.as_deref() == Some(word(Durability::Everysec)) {
         let highest: i64 =
             conn.query_row("SELECT coalesce(max(life), 0) FROM stream", [], |row| row.get(0))?;
@@ -83,6 +82,11 @@ pub(crate) fn open(
     let mut all = conn.prepare(&format!("SELECT {STREAM}, ns FROM stream"))?;
     let end = |row: &Row<'_>| Ok((rows::namespace(row, 4)?, stream_of(row)?.stands.end()));
     all.query_map([], end)?.collect()
+}
+
+/// True if the last process synced once a second, and did not close the store.
+pub(crate) fn was_left_unsynced(conn: &Connection) -> rusqlite::Result<bool> {
+    Ok(fact(conn, ENDED)?.as_deref() == Some(word(Durability::Everysec)))
 }
 
 /// Notes that the store was closed and nothing is lost.

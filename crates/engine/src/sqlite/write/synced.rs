@@ -78,8 +78,8 @@ pub(crate) fn said(folder: &Folder) -> Option<(u64, Moment)> {
     Said::parse(&text).map(|said| (said.commit, said.at))
 }
 
-/// Refuses a store that has fewer commits than were synced.
-pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(), OpenError> {
+/// Refuses a store that has fewer commits than were synced. True: the loss was accepted.
+pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<bool, OpenError> {
     let path = folder.synced();
     let unknown = "a log that was cut off would not be noticed now; it is written anew";
     let bytes = match std::fs::read(&path) {
@@ -88,16 +88,16 @@ pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(
             if commit > 0 {
                 tracing::warn!("the file {path:?} is not there: {unknown}");
             }
-            return Ok(());
+            return Ok(false);
         }
         Err(why) => return Err(OpenError::Folder { folder: folder.path().to_owned(), why }),
     };
     let Some(said) = std::str::from_utf8(&bytes).ok().and_then(Said::parse) else {
         tracing::warn!("the file {path:?} cannot be read: {unknown}");
-        return Ok(());
+        return Ok(false);
     };
     if said.commit <= commit {
-        return Ok(());
+        return Ok(false);
     }
     let shorter = OpenError::Shorter {
         folder: folder.path().to_owned(),
@@ -109,7 +109,7 @@ pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(
         return Err(shorter);
     }
     tracing::warn!("accepted: {shorter}");
-    Ok(())
+    Ok(true)
 }
 
 /// Opens the file with the numbers of the store. The log must be synced by now.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tenure_core::events::{EventType, GapWhy};
-use tenure_core::lease::ExtendItem;
+use tenure_core::lease::{Ending, ExtendItem};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
-use tenure_engine::{Embedded, Options, Replica};
+use tenure_engine::{Durability, Embedded, Options, Replica};
 use tenure_engine_api::Engine;
 use tenure_journal::memory::MemoryJournal;
-use tenure_testkit::TempDir;
+use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;
 use crate::store::journal::{appending, dump, options_in, owner};
@@ -65,6 +66,48 @@ fn a_recovering_engine_grants_no_lock_and_ends_no_lease() {
         here.pass(1).await;
         assert_eq!(waits.await.unwrap().unwrap().leases.len(), 1, "it was granted by the end");
         here.is_told(None);
+    });
+}
+
+#[test]
+fn a_store_that_synced_once_a_second_recovers_after_the_end_of_the_system() {
+    block(async {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let open = |durability| {
+            let engine = Embedded::open(Options { durability, ..options(&dir, &clock) }).unwrap();
+            Here { engine, dir: TempDir::new(), clock: clock.clone() }
+        };
+        let end_system = || {
+            let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
+            let other = "UPDATE store SET value = 'another' WHERE key = 'boot'";
+            assert_eq!(conn.execute(other, []).unwrap(), 1);
+        };
+        let lends = async |here: &Here| run(&here.engine, lock_for("l", 0)).await.unwrap().leases;
+        let span = Span::from_s(5);
+        for system_ends in [false, true] {
+            let here = open(Durability::Everysec);
+            assert_eq!(here.engine.recovers_for(), None, "a process takes nothing with it");
+            // The lease is over soon: then only the journal says how long leases last.
+            let lease = lends(&here).await.remove(0);
+            settle(&here.engine, vec![ending(&lease, Ending::Released)]).await;
+            here.engine.crash();
+            if system_ends {
+                end_system();
+            }
+        }
+        let here = open(Durability::Always);
+        assert_eq!(here.engine.recovers_for(), Some(span));
+        assert_eq!(lends(&here).await, []);
+        here.pass(3).await;
+        here.engine.close();
+        let here = open(Durability::Always);
+        assert_eq!(here.engine.recovers_for(), Some(span), "an end in the middle begins it again");
+        here.pass(5).await;
+        assert_eq!(lends(&here).await.len(), 1);
+        here.engine.crash();
+        end_system();
+        let here = open(Durability::Always);
+        assert_eq!(here.engine.recovers_for(), None, "each answer was synced");
     });
 }
 
