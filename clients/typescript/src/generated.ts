@@ -1227,7 +1227,10 @@ export interface Queue {
   shares: Record<string, number>;
   /** Whether lists of the dashboard show one line of each payload; true unless it is set. */
   show_payload: boolean;
-  /** How many moments of schedules into it were skipped because it was full. */
+  /**
+   * How many moments of schedules into it were skipped: by an unfinished job, a full queue, or a
+   * payload that lacks a field.
+   */
   skipped: number;
   /** The timeout of a pushed job that states none; null is no timeout. */
   timeout: string | null;
@@ -1589,7 +1592,10 @@ export interface Schedule {
   paused: boolean;
   /** Until when it is paused; null if without end, or not paused. */
   paused_until: string | null;
-  /** How many moments were skipped: a job was unfinished, or the queue was full. */
+  /**
+   * How many moments were skipped: by an unfinished job, a full queue, a payload that lacks a
+   * field, or a next_in.
+   */
   skipped: number;
   /** No moment lies before it, and an interval counts from it; null is no start. */
   starts_at: string | null;

@@ -372,8 +372,8 @@ impl Client {
         self.run(DeleteSchedule { schedule }).await
     }
 
-    /// Pauses a schedule for a while, or with `None` until it is resumed. Occurrences within a pause are skipped, and
-    /// not made up later.
+    /// Pauses a schedule for a while, or with `None` until it is resumed. Occurrences within a pause are left out,
+    /// and not made up later.
     ///
     /// # Errors
     /// As [`Client::run`]; `schedule_not_found`.

@@ -66,6 +66,8 @@
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../docs/guides/rust.md")]
 #[doc = include_str!("../../../docs/guides/encrypted-payloads.md")]
+#[doc = include_str!("../../../docs/guides/waiting-for-results.md")]
+#[doc = include_str!("../../../docs/guides/watching.md")]
 struct Pages;
 
 mod asking;

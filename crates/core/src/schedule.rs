@@ -286,7 +286,7 @@ pub struct ScheduleView {
     /// Moments that made a job.
     #[serde(default)]
     pub fired: u64,
-    /// Moments that were skipped: a job was unfinished, or the queue was full.
+    /// Moments that were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a `next_in`.
     #[serde(default)]
     pub skipped: u64,
     /// Moments that were too late, or too many.

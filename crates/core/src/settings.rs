@@ -177,7 +177,8 @@ pub struct QueueView {
     pub oldest_ready_at: Option<Moment>,
     /// Workers that asked for it within the last minute.
     pub workers: u64,
-    /// Moments of schedules that were skipped because the queue was full.
+    /// Moments of schedules into this queue that were skipped: by an unfinished job, a full queue, or a payload that
+    /// lacks a field. Those that a `next_in` passed over are not counted here.
     #[serde(default)]
     pub skipped: u64,
 }

@@ -45,8 +45,8 @@ Variables of CMD:
                         {\"id\":…,\"state\":…,\"result\":…,\"error\":…}, or
                         {\"flow\":…,\"counts\":…}; the first 1,000
   TRACEPARENT           the trace in which the job was pushed, if any
-TENURE_URL, TENURE_TOKEN, TENURE_STORE and TENURE_PROFILE are removed unless
---pass-credentials is given.
+CMD gets the environment of `tenure`, without the variables that hold or name a
+server, a token, a certificate or a secret unless --pass-credentials is given.
 
 Each option can also be set by a variable, TENURE_ and its name in capitals
 (TENURE_CONCURRENCY), or by a key under [work] in the file that --config names.
@@ -180,7 +180,7 @@ fn waiting(text: &str) -> Result<Span, String> {
 /// How closely CMD is bound to this process, and what it inherits from it.
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub struct BondArgs {
-    /// Pass TENURE_URL, TENURE_TOKEN and TENURE_STORE to CMD.
+    /// Pass CMD the variables that hold or name a server, a token, a certificate or a secret.
     #[arg(long, help_heading = MORE)]
     pub pass_credentials: bool,
     /// Leave child processes of CMD running if CMD exits with 0; without this they are ended.
@@ -333,7 +333,7 @@ pub struct LeasesArgs {
 /// Calls on a lease, from outside its holder.
 #[derive(Subcommand, Debug)]
 pub enum LeasesAction {
-    /// Take a lease back, as if its holder had died.
+    /// Take a lease back. The job returns to its place; no attempt and no loss is counted.
     Force {
         /// The lease's id, or its short form in a table.
         #[arg(value_name = "ID")]

@@ -169,12 +169,13 @@ pub enum Command {
 
 The exit code is 0 if all is well, 1 if something needs attention, and 69 if
 the server or the store does not answer. Kinds of attention:
-  stuck  work waits and cannot proceed: no worker, a pause, a closed limit,
-         a pool without resources
+  stuck  work waits and cannot proceed: no worker, a closed limit, a pool
+         without resources or with all of them banned
   look   work proceeds with problems: jobs that wait for minutes, more than a
          tenth failed in the last hour, limits that stand still, late
          schedules
-A smaller share of failures is shown as a note and does not change the exit code.")]
+A paused queue and a smaller share of failures are shown as notes and do not change the exit
+code.")]
     Status,
     /// Watch queues, limits, pools and workers, and why jobs wait.
     Top(TopArgs),

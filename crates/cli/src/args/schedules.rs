@@ -48,7 +48,7 @@ pub enum ScheduleAction {
     Set(Box<ScheduleSetArgs>),
     /// Replace the schedules of an owner with those of a file.
     Sync(ScheduleSyncArgs),
-    /// Pause a schedule; its occurrences during the pause are skipped.
+    /// Pause a schedule; its occurrences during the pause are left out, and counted nowhere.
     Pause {
         /// The schedule's id.
         #[arg(value_parser = parse_name(ScheduleId::known))]

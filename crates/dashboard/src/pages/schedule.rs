@@ -36,7 +36,7 @@ sentences! { Says;
     delete: "Delete", "删除";
     delete_title(id): "Delete schedule \"{id}\"?", "删除定时“{id}”？";
     delete_what: "It no longer fires. Jobs that it made go on.", "它将不再触发，已创建的任务继续。";
-    did_pause: "The schedule is paused; its occurrences during the pause are skipped.",
+    did_pause: "The schedule is paused; its occurrences during the pause are left out.",
         "定时已暂停；期间错过的时刻不会补上。";
     did_resume: "The schedule is resumed.", "定时已恢复。";
     did_run: "An extra job was pushed.", "已额外创建一个任务。";

@@ -2,7 +2,7 @@
 //!
 //! A lane reserves all its needs in one step, or none, and a limit or a pool is reserved for at most one lane. A
 //! reservation keeps exactly the lane's own demand; capacity beyond it is free for all. This ends the starvation of a
-//! heavy head among light ones, and of a head with many needs. (SEMANTICS calls it a mark.)
+//! heavy head among light ones, and of a head with many needs. One tick makes at most `MARKS_MAX` reservations.
 
 use crate::facts::Fact;
 use crate::scarce::rates::rate_fits_at;

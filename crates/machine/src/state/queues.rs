@@ -17,7 +17,8 @@ pub(crate) struct GroupTurn {
     pub queue: QueueId,
     pub priority: i8,
     pub name: Option<Group>,
-    /// Virtual time; see SEMANTICS 2.
+    /// Virtual time, `v` of its priority at first. A grant begins at this or at `v`, whichever is later, and moves it
+    /// `SHARE_UNIT` / shares beyond that. The group with the least goes first.
     pub own: u64,
     pub open: BTreeSet<(u64, BundleId)>,
     /// Its key in the priority's order, while it is in it.

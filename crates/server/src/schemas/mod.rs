@@ -217,7 +217,7 @@ pub(crate) fn all() -> Value {
         (
             "skipped",
             "integer",
-            "How many moments of schedules into it were skipped because it was full.",
+            "How many moments of schedules into it were skipped: by an unfinished job, a full queue, or a payload that lacks a field.",
         ),
     ];
     let schedule = [
@@ -245,7 +245,7 @@ pub(crate) fn all() -> Value {
         (
             "skipped",
             "integer",
-            "How many moments were skipped: a job was unfinished, or the queue was full.",
+            "How many moments were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a next_in.",
         ),
         ("missed", "integer", "How many moments were too late, or too many."),
         ("created_at", "moment", "When the schedule was made."),
