@@ -9,7 +9,7 @@ import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { type Abortable, as, type Reader, readOptions, type Shape, shape } from "./options.js";
-import { SYNC, UNTIL, type Until } from "./scarce.js";
+import { putSet, SYNC, UNTIL, type Until } from "./scarce.js";
 import type { Transport } from "./transport.js";
 
 /** When a schedule fires, and what it does with moments that it cannot fire. */
@@ -229,7 +229,7 @@ export class Schedules {
 
   /** Sends a set whose items are read already. @internal */
   async putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
-    const body = JSON.stringify(await Promise.all(items.map((item) => this.#sealed(item))));
-    return await this.transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
+    const written = await Promise.all(items.map(async (item) => JSON.stringify(await this.#sealed(item))));
+    return await putSet(this.transport, "schedules", { owner, ...query }, written, signal);
   }
 }
