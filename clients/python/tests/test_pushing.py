@@ -56,6 +56,11 @@ def test_a_delay_is_text_seconds_or_a_timedelta(m: Tenure, delay: Any) -> None:
     assert job.state == "scheduled"
 
 
+@pytest.mark.parametrize("retain", ["1h", 3600, timedelta(hours=1)])
+def test_a_retain_is_text_seconds_or_a_timedelta(m: Tenure, retain: Any) -> None:
+    assert m.push("mail", retain=retain).raw["retain"] == "1h"
+
+
 def test_a_moment_is_a_datetime_with_a_zone(m: Tenure) -> None:
     at = datetime(2030, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     assert m.push("mail", run_at=at).run_at == at

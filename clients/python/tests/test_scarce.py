@@ -23,6 +23,13 @@ def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> Non
     assert (changed.timeout, changed.max_waiting) == ("5m", 20)
 
 
+@pytest.mark.parametrize("retain", ["1h", 3600, timedelta(hours=1)])
+def test_a_retain_of_a_queue_is_text_seconds_or_a_timedelta(m: Tenure, retain: Any) -> None:
+    assert m.queues.set("mail", retain=retain).retain == "1h"
+    assert m.queues.replace("mail", retain=retain).retain == "1h"
+    assert m.queues.set("mail", retain=None).retain is None
+
+
 SETS: list[tuple[str, Callable[[Tenure], object], Callable[[Tenure], object]]] = [
     ("/v1/queues/x", lambda t: t.queues.set("x", timeout="5m"),
      lambda t: t.queues.set("x", max_waiting=3)),

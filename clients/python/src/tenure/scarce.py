@@ -35,11 +35,15 @@ def gone(response: Response) -> None:
         check(response)
 
 
+#: Settings that are durations.
+_DURATIONS = ("gap", "timeout", "retain", "quarantine", "cooldown", "lost_delay")
+
+
 def settings_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Write settings; None is sent as null, which sets a field back to its default."""
     written: dict[str, Any] = {}
     for name, value in fields.items():
-        if name in ("gap", "timeout", "quarantine", "cooldown", "lost_delay") and value is not None:
+        if name in _DURATIONS and value is not None:
             value = duration_text(value)
         elif name == "needs" and value is not None:
             value = needs_json(value)
