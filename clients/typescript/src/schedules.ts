@@ -1,7 +1,7 @@
 import { seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
 import { refuse } from "./errors.js";
-import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
+import type { PushedJob, Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
 import { newId } from "./ids.js";
 import { Job } from "./job.js";
 import { labelsJson, type RetryOptions, retryJson } from "./job-fields.js";
@@ -107,6 +107,7 @@ export const scheduledJob: Reader = (value, name) => {
   return job as ScheduledJob;
 };
 const SETTINGS: Shape = shape({ ...TIMING, job: scheduledJob, owner: as.orNull(as.text) });
+const RUN_NOW = shape({ id: as.text, signal: as.signal });
 const ITEM: Shape = shape({ ...TIMING, job: scheduledJob, id: as.text });
 
 /** How a set of schedules is synced. */
@@ -183,12 +184,16 @@ export class Schedules {
     return this.transport.call("schedules.resume", "POST", ["schedules", id, "resume"], options);
   }
 
-  /** Makes its job now, beside its moments. */
-  async runNow(id: string, options?: Abortable): Promise<Job> {
-    const body = JSON.stringify({ id: newId("job") });
+  /**
+   * Makes its job now, beside its moments, under `options.id` or an id that is made. Unless `overlap` is `allow`, an
+   * unfinished job of the schedule is answered instead, with `duplicate`.
+   */
+  async runNow(id: string, options?: { id?: string } & Abortable): Promise<Job> {
+    const call = "schedules.runNow";
+    const { id: job = newId("job"), ...rest } = readOptions(options, RUN_NOW, call) as { id?: string } & Abortable;
     const path = ["schedules", id, "run-now"];
-    const made = await this.transport.call<{ id: string }>("schedules.runNow", "POST", path, options, body);
-    return new Job(this.transport, made.id, { duplicate: false, replaced: false });
+    const made = await this.transport.call<PushedJob>(call, "POST", path, rest, JSON.stringify({ id: job }));
+    return new Job(this.transport, made.id, { duplicate: made.duplicate, replaced: false });
   }
 
   /**

@@ -34,3 +34,18 @@ test("the schedules of a client's tasks may be more than an array takes", async 
   await t.syncSchedules();
   assert.equal((await all(t.schedules.list({ owner: "shop" }))).length, 1001);
 });
+
+test("run-now answers the unfinished job of the schedule, and takes the id of its job", async () => {
+  const t = server.client();
+  await t.schedules.set("news", { every: "30d", job: { queue: "r" } });
+  const first = await t.schedules.runNow("news", { id: "now-1" });
+  assert.deepEqual([first.id, first.duplicate, first.replaced], ["now-1", false, false]);
+  // Whether by its id, or since a schedule that skips has an unfinished job.
+  for (const options of [{ id: "now-1" }, { id: "now-2" }, undefined]) {
+    const again = await t.schedules.runNow("news", options);
+    assert.deepEqual([again.id, again.duplicate], ["now-1", true]);
+  }
+  await first.cancel();
+  const next = await t.schedules.runNow("news");
+  assert.deepEqual([next.id.startsWith("job_"), next.duplicate], [true, false]);
+});
