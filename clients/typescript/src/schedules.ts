@@ -197,16 +197,17 @@ export class Schedules {
   }
 
   /**
-   * The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. An interval without
-   * `startsAt` needs the `id` of the schedule, which decides its phase.
+   * The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. They come after `from`, or after
+   * now. An interval without `startsAt` needs the `id` of the schedule, which decides its phase.
    */
-  async preview(timing: Timing & { id?: string; count?: number }, options?: Abortable): Promise<Date[]> {
+  async preview(timing: Timing & { id?: string; from?: Moment; count?: number }, options?: Abortable): Promise<Date[]> {
     const known = shape({
       cron: as.text,
       every: as.duration,
       zone: as.text,
       startsAt: as.moment,
       endsAt: as.moment,
+      from: as.moment,
       count: as.whole(1, 100),
       id: as.text,
     });

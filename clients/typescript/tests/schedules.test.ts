@@ -49,3 +49,14 @@ test("run-now answers the unfinished job of the schedule, and takes the id of it
   const next = await t.schedules.runNow("news");
   assert.deepEqual([next.id.startsWith("job_"), next.duplicate], [true, false]);
 });
+
+test("a preview begins where it is told to", async () => {
+  const t = server.client();
+  for (const from of ["2026-03-01T00:00:00Z", new Date("2026-03-01T01:00:00+01:00")]) {
+    const moments = await t.schedules.preview({ cron: "0 12 * * *", from, count: 2 });
+    assert.deepEqual(
+      moments.map((each) => each.toISOString()),
+      ["2026-03-01T12:00:00.000Z", "2026-03-02T12:00:00.000Z"],
+    );
+  }
+});
