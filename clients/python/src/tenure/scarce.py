@@ -291,6 +291,12 @@ class _Pools(Part):
         return PoolResource.read(check((yield request("GET", "pools", name, "resources", id))))
 
     @call
+    def change(self, /, name: str, id: str, **changes: Any) -> Plan[PoolResource]:
+        """Change `data`, `tags` or `slots` of a resource; new data is for the next lease."""
+        made = request("PATCH", "pools", name, "resources", id, body=changes)
+        return PoolResource.read(check((yield made)))
+
+    @call
     def remove(self, name: str, id: str) -> Plan[None]:
         """Retire a resource: it is gone when it is free."""
         gone((yield request("DELETE", "pools", name, "resources", id)))
