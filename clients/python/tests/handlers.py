@@ -66,6 +66,24 @@ def visit(ctx: Context) -> None:
 
 
 @app.job("work")
+def follow(ctx: Context) -> str:
+    ctx.spent("tokens", 1)
+    return ctx.push(add.spec(a=40))
+
+
+@app.job("work")
+async def follow_later(ctx: Context) -> str:
+    return ctx.push(add.options(after=[ctx.job]).spec(a=40))
+
+
+@app.job("work")
+def retry_in(ctx: Context) -> int:
+    if ctx.attempt == 1:
+        raise tenure.RetryIn("10ms", "http 503")
+    return ctx.attempt
+
+
+@app.job("work")
 async def later(ctx: Context, word: str) -> str:
     await asyncio.sleep(0)
     return f"{word} {ctx.job.id}"

@@ -64,8 +64,8 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
         "A handler returns its result, or raises one of these. `Outcome` is the base of all but "
         "`Stop`.",
         [
-            "outcomes.Snooze", "outcomes.Final", "outcomes.Ban", "outcomes.Cool",
-            "outcomes.PauseLimit", "outcomes.Stop",
+            "outcomes.Snooze", "outcomes.RetryIn", "outcomes.Final", "outcomes.Ban",
+            "outcomes.Cool", "outcomes.PauseLimit", "outcomes.Stop",
         ],
     ),
     (
@@ -82,7 +82,18 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
 ]  # fmt: skip
 
 #: Classes whose constructor is for users.
-MADE_BY_USERS = {"Tenure", "App", "Snooze", "Final", "Ban", "Cool", "PauseLimit", "Server", "Clock"}
+MADE_BY_USERS = {
+    "Tenure",
+    "App",
+    "Snooze",
+    "RetryIn",
+    "Final",
+    "Ban",
+    "Cool",
+    "PauseLimit",
+    "Server",
+    "Clock",
+}
 #: Titles on the page for classes with a private name: their parts of a client.
 SHOWN = {
     "Pushing": "Tenure: pushing",

@@ -12,10 +12,11 @@ import pytest
 from conftest import until
 from tenure._http import Transport
 from tenure._lost import ConnectionLost
-from tenure._wire import Request, Response
+from tenure._wire import Request, Response, now
 from tenure.records import LeaseRecord
 from tenure.worker.exchange import Exchange
-from tenure.worker.written import RELEASED
+from tenure.worker.settles import Settles, repair
+from tenure.worker.written import RELEASED, Written
 
 #: Says what the server answers to an ask; the second value says whether it withdraws one.
 Play = Callable[[dict[str, Any], bool], Any]
@@ -28,6 +29,8 @@ class Stage(Transport):
         self.play: Play = lambda *_: granted()
         self.asks: list[dict[str, Any]] = []
         self.settled: list[str] = []
+        #: Says the code with which the settle of a lease is refused, by how often it came.
+        self.settles_as: Callable[[str, int], Optional[str]] = lambda *_: None
         self._stage = threading.Lock()
 
     def once(self, request: Request, timeout: float) -> Response:
@@ -36,8 +39,10 @@ class Stage(Transport):
         ask = body
         if request.path.endswith("/settle"):
             with self._stage:
-                self.settled += [each["lease"] for each in body["settle"]]
-            answer["settled"] = [{"ok": True} for _ in body["settle"]]
+                leases = [each["lease"] for each in body["settle"]]
+                self.settled += leases
+                codes = [self.settles_as(each, self.settled.count(each)) for each in leases]
+            answer["settled"] = [{"ok": not code, "code": code} for code in codes]
             ask = body.get("lease")
         elif request.path.endswith("/extend"):
             answer = {"extended": [{"lease": lease} for lease in body["leases"]]}
@@ -182,3 +187,56 @@ def test_a_drain_does_not_wait_for_what_reached_nobody(
     until(lambda: len(stage.asks) == 2)
     exchange.drain()
     until(exchange.idle, 2)
+
+
+def test_a_settle_that_finds_a_full_queue_keeps_its_lease_and_goes_again(
+    stage: Stage, exchanges: Callable[..., Exchange], caplog: pytest.LogCaptureFixture
+) -> None:
+    # Two runs of one call push to a queue that has room for one.
+    stage.settles_as = lambda lease, times: "queue_full" if (lease, times) == ("a", 1) else None
+    exchange = exchanges(leave)
+    stage.play = lambda *_: granted("a") if len(stage.asks) == 1 else []
+    exchange.start()
+    until(lambda: "a" in exchange.slots())
+    exchange.keeper.hold("a", ttl=30.0, sent=now(), on_stop=lambda _: None)
+    exchange.finish("a", "a job", Written("succeeded"), 1.0)
+    until(lambda: stage.settled == ["a"])
+    assert exchange.settles("a") and not exchange.settled()
+    assert exchange.keeper.settling("a")
+    until(lambda: stage.settled == ["a", "a"])
+    until(exchange.settled)
+    assert not exchange.settles("a") and not exchange.keeper.settling("a")
+    assert "counts no more" not in caplog.text
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_call_that_is_refused_for_a_full_queue_goes_on_without_its_item(index: int) -> None:
+    settles = Settles(30.0)
+    for lease in ("a", "b"):
+        settles.add(lease, "a job", Written("succeeded"), 0.0)
+    problem = {"code": "queue_full", "index": index, "pointer": f"/settle/{index}/push/0"}
+    taken = settles.take(0.0)
+    assert repair(Response(429, problem), taken, 0.0)
+    assert settles.put_back(taken, 0.0) == []
+    assert [each.lease for each in settles.take(0.5)] == ["ba"[index]]
+    # The other one comes again, alone.
+    settles.add("c", "a job", Written("succeeded"), 0.6)
+    assert [each.lease for each in settles.take(1.5)] == ["c"]
+    assert [each.lease for each in settles.take(1.5)] == ["ab"[index]]
+    # It is not repeated for ever.
+    late = taken[index]
+    late.again = 61.0
+    assert settles.put_back([late], 60.5) == [late]
+
+
+def test_a_refusal_of_the_whole_call_or_of_an_item_that_is_not_there_mends_nothing() -> None:
+    settles = Settles(30.0)
+    settles.add("a", "a job", Written("succeeded"), 0.0)
+    taken = settles.take(0.0)
+    for problem in (
+        {"code": "rate_limited"},
+        {"code": "queue_full", "index": 3, "pointer": "/settle/3/push/0"},
+        {"code": "line_full", "pointer": "/lease"},
+    ):
+        assert not repair(Response(429, problem), taken, 0.0)
+    assert taken[0].written == Written("succeeded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -217,6 +217,15 @@ def test_a_bulk_call_without_a_filter_is_refused(m: Tenure) -> None:
     with pytest.raises(errors.InvalidField):
         m.jobs.cancel_many()
     assert next(m.jobs.list()).state == "ready"
+
+
+def test_failures_since_a_moment_are_counted(m: Tenure) -> None:
+    m.push("q", retry=1)
+    end(m, "q", "failed", error="http 500")
+    now = datetime.now(timezone.utc)
+    hour = timedelta(hours=1)
+    assert [each.count for each in m.jobs.failures(finished_after=now - hour)] == [1]
+    assert m.jobs.failures(finished_after=(now + hour).isoformat()) == []
 
 
 def test_failures_are_counted_by_their_text(t: Tenure) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from proxy import Proxy
 from tenure import Need, Tenure, errors, limit, pool
+from tenure.durations import is_duration, seconds
 from tenure.fields import job_fields
 from tenure.needs import needs_json
 
@@ -56,6 +57,11 @@ def test_a_delay_is_text_seconds_or_a_timedelta(m: Tenure, delay: Any) -> None:
     assert job.state == "scheduled"
 
 
+@pytest.mark.parametrize("retain", ["1h", 3600, timedelta(hours=1)])
+def test_a_retain_is_text_seconds_or_a_timedelta(m: Tenure, retain: Any) -> None:
+    assert m.push("mail", retain=retain).raw["retain"] == "1h"
+
+
 def test_a_moment_is_a_datetime_with_a_zone(m: Tenure) -> None:
     at = datetime(2030, 5, 1, 12, tzinfo=timezone(timedelta(hours=2)))
     assert m.push("mail", run_at=at).run_at == at
@@ -70,6 +76,16 @@ def test_a_moment_without_a_zone_is_refused_before_anything_is_sent(m: Tenure) -
 def test_a_duration_of_a_wrong_type_is_a_type_error(m: Tenure) -> None:
     with pytest.raises(TypeError, match="duration"):
         m.push("mail", delay=[5])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "5", "1.5s", "30m1h", "1m1m", "1ms1s", "5 s", "1s\n", "-1s", "\u0663s"]
+)
+def test_a_duration_has_whole_numbers_and_its_largest_unit_first(wrong: str) -> None:
+    assert (seconds("1d2h3m4s5ms"), seconds("5m500ms"), seconds("5ms")) == (93784.005, 300.5, 0.005)
+    assert not is_duration(wrong)
+    with pytest.raises(ValueError, match="no duration"):
+        seconds(wrong)
 
 
 def test_a_unique_key_is_text_or_a_mapping(t: Tenure) -> None:

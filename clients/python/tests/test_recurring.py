@@ -23,6 +23,26 @@ def test_an_interval_may_be_a_timedelta(t: Tenure) -> None:
     assert t.schedules.change("poll", every=60).every == "1m"
 
 
+def test_durations_of_its_job_are_text_seconds_or_timedeltas(m: Tenure) -> None:
+    hour = timedelta(hours=1)
+    job = {"queue": "q", "retain": hour, "timeout": 90, "expires_in": hour, "retry": 3}
+    written = {"retain": "1h", "timeout": "1m30s", "expires_in": "1h"}
+    m.schedules.sync("set", [{"id": "b", "every": "1h", "job": job}])
+    for made in (
+        m.schedules.set("a", every="1h", job=job),
+        m.schedules.change("a", job=job),
+        m.schedules.get("b"),
+    ):
+        assert {name: made.job[name] for name in written} == written
+        assert made.job["retry"]["max_attempts"] == 3
+    assert job["retain"] == hour
+
+
+def test_a_job_of_a_schedule_has_no_misspelt_field(m: Tenure) -> None:
+    with pytest.raises(errors.UnknownField):
+        m.schedules.set("a", every="1h", job={"queue": "q", "retian": "1h"})
+
+
 def test_a_wrong_expression_and_a_wrong_zone_are_told_apart(m: Tenure) -> None:
     with pytest.raises(errors.InvalidField) as refused:
         m.schedules.set("x", cron="every day", job={"queue": "q"})

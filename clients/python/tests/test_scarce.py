@@ -23,6 +23,13 @@ def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> Non
     assert (changed.timeout, changed.max_waiting) == ("5m", 20)
 
 
+@pytest.mark.parametrize("retain", ["1h", 3600, timedelta(hours=1)])
+def test_a_retain_of_a_queue_is_text_seconds_or_a_timedelta(m: Tenure, retain: Any) -> None:
+    assert m.queues.set("mail", retain=retain).retain == "1h"
+    assert m.queues.replace("mail", retain=retain).retain == "1h"
+    assert m.queues.set("mail", retain=None).retain is None
+
+
 SETS: list[tuple[str, Callable[[Tenure], object], Callable[[Tenure], object]]] = [
     ("/v1/queues/x", lambda t: t.queues.set("x", timeout="5m"),
      lambda t: t.queues.set("x", max_waiting=3)),
@@ -244,3 +251,17 @@ def test_a_resource_is_added_banned_restored_cooled_and_removed(t: Tenure) -> No
 def test_a_list_of_resources_never_has_their_secrets(t: Tenure) -> None:
     t.pools.sync("accounts", [{"id": "ann", "data": {"password": "geheim"}}])
     assert next(t.pools.resources("accounts")).data == {"password": "•"}
+
+
+def test_a_change_of_a_resource_leaves_alone_what_it_does_not_name(t: Tenure) -> None:
+    t.pools.sync("accounts", [{"id": "ann", "data": {"pw": "x"}, "tags": ["cn"], "slots": 2}])
+    changed = t.pools.change("accounts", "ann", tags=["de"], slots=3)
+    assert (changed.tags, changed.slots, changed.data) == (["de"], 3, {"pw": "•"})
+    changed = t.pools.change("accounts", "ann", data={"token": "y"}, tags=None, slots=None)
+    assert (changed.tags, changed.slots, changed.data) == ([], 1, {"token": "•"})
+    with t.acquire("pool:accounts") as lease:
+        assert lease.resource.data == {"token": "y"}
+    with pytest.raises(errors.ResourceNotFound):
+        t.pools.change("accounts", "bob", slots=2)
+    with pytest.raises(errors.UnknownField):
+        t.pools.change("accounts", "ann", slot=2)

@@ -205,6 +205,17 @@ def test_a_handler_says_when_its_schedule_is_due_next(running: Running) -> None:
     assert moved.next_at - made.next_at > timedelta(hours=5)
 
 
+@pytest.mark.parametrize("kind", ["follow", "follow_later"])
+def test_a_handler_pushes_a_job_with_its_end(running: Running, kind: str) -> None:
+    running.client.limits.set("tokens", rate="10/s")
+    result = running.run(kind, needs=["limit:tokens"])
+    assert running.client.jobs.wait(result.get(), 15).get() == 42
+
+
+def test_a_handler_says_when_its_next_attempt_is(running: Running) -> None:
+    assert running.run("retry_in").get() == 2
+
+
 def test_a_snooze_until_a_moment_that_is_over_runs_again_at_once(running: Running) -> None:
     # Written before an outage, say, and settled after it.
     assert running.run("snooze_until", {"moment": "2026-01-01T00:00:00+02:00"}).get() == 1

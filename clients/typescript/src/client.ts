@@ -69,6 +69,8 @@ const QUERY = shape({
 const LIST: Shape = { ...QUERY, full: ["full", as.flag], signal: ["signal", as.signal] };
 const PUSH: Shape = { ...JOB, signal: ["signal", as.signal] };
 const MANY = shape({ signal: as.signal, onRefused: as.callable });
+const GROUPS = { queue: as.text, kind: as.text, finishedAfter: as.moment };
+const FAILURES = shape({ ...GROUPS, max: as.whole(1, 1000), signal: as.signal });
 const LEASES = shape({ queue: as.text, limit: as.text, pool: as.text, worker: as.text, signal: as.signal });
 
 /**
@@ -210,12 +212,11 @@ export class Tenure implements AsyncDisposable {
     return done;
   }
 
-  /** Failed jobs counted by their errors, the most frequent first. */
+  /** Failed jobs counted by their errors, the most frequent first; `max` is 1 to 1,000, 100 unless given. */
   async failures(
-    query: { queue?: string; kind?: string; finishedAfter?: Date | string } & Abortable = {},
+    query: { queue?: string; kind?: string; finishedAfter?: Date | string; max?: number } & Abortable = {},
   ): Promise<FailureGroup[]> {
-    const known = shape({ queue: as.text, kind: as.text, finishedAfter: as.moment, signal: as.signal });
-    const { signal, ...read } = readOptions(query, known, "failures") as Record<string, unknown> & Abortable;
+    const { signal, ...read } = readOptions(query, FAILURES, "failures") as Record<string, unknown> & Abortable;
     const found = await this.#transport.json<{ items: FailureGroup[] }>({
       method: "GET",
       path: "failures",

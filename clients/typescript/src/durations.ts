@@ -5,7 +5,7 @@ import { shown } from "./text.js";
 export type DurationUnit = "ms" | "s" | "m" | "h" | "d";
 
 /**
- * A time span: milliseconds, or text with units, largest first, such as `"90s"`, `"500ms"` or
+ * A time span: milliseconds, or text of whole numbers with units, largest first, such as `"90s"`, `"500ms"` or
  * `"1h30m"`. At most 3,650 days.
  */
 export type Duration =
@@ -17,15 +17,10 @@ export type Duration =
 /** A point in time: a `Date`, or RFC 3339 text with an offset, such as `"2026-12-01T09:55:00Z"`. */
 export type Moment = Date | string;
 
-const UNITS: Record<DurationUnit, number> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
-const WHOLE = /^(?:\d+(?:ms|[smhd]))+$/;
-const ONE = /^(\d+(?:\.\d+)?)(ms|[smhd])$/;
+/** Whole numbers with units, largest first, each at most once. */
+const FORM = /^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
+/** The milliseconds of each. */
+const UNITS = [86_400_000, 3_600_000, 60_000, 1000, 1];
 const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?([Zz]|[+-]\d{2}:\d{2})$/;
 
 /**
@@ -38,17 +33,8 @@ export function milliseconds(value: Duration, name = "a duration"): number {
     if (Number.isFinite(value) && value >= 0) return value;
     wrong(name, `is ${value}; give milliseconds, 0 or more, or text such as "90s"`);
   }
-  if (typeof value === "string") {
-    const one = ONE.exec(value);
-    if (one) return Number(one[1]) * UNITS[one[2] as DurationUnit];
-    if (WHOLE.test(value)) {
-      let sum = 0;
-      for (const [, number, unit] of value.matchAll(/(\d+)(ms|[smhd])/g)) {
-        sum += Number(number) * UNITS[unit as DurationUnit];
-      }
-      return sum;
-    }
-  }
+  const parts = typeof value === "string" && FORM.exec(value);
+  if (parts) return UNITS.reduce((sum, unit, n) => sum + Number(parts[n + 1] ?? 0) * unit, 0);
   wrong(name, `is ${shown(value)}; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m"`);
 }
 

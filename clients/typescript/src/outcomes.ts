@@ -1,11 +1,13 @@
 import { type Duration, durationText, type Moment, milliseconds, momentText } from "./durations.js";
 import { wrong } from "./errors.js";
+import { as, readOptions, shape } from "./options.js";
 
 /** How a run ended, as the server reads it, without its lease. */
 export interface OutcomeFields {
   outcome: "succeeded" | "failed" | "snoozed" | "released";
   for?: string;
   until?: string;
+  reset?: true;
   final?: true;
   retry_in?: string;
 }
@@ -24,6 +26,7 @@ function cause(of: unknown): ErrorOptions | undefined {
   return of === undefined ? undefined : { cause: of };
 }
 
+const OPTIONS = shape({ reset: as.flag });
 const SNOOZE = "the time of Snooze";
 const SNOOZE_MIN_MS = 100;
 
@@ -42,17 +45,22 @@ export class Final extends Outcome {
 
 /** Not yet: the job runs again later. Costs no attempt. */
 export class Snooze extends Outcome {
-  readonly #when: { for: string } | { until: string };
+  readonly #when: { for?: string; until?: string; reset?: true };
 
-  /** @param when for how long, from 100 ms on, or until which moment. */
-  constructor(when: Duration | { until: Moment }) {
+  /**
+   * @param when for how long, from 100 ms on, or until which moment.
+   * @param options `reset`: whether attempts start again from 0. A job that lives on by snoozing would otherwise fail
+   * for good in time, however many of its runs went well. Default false.
+   */
+  constructor(when: Duration | { until: Moment }, options?: { reset?: boolean }) {
+    const { reset } = readOptions(options, OPTIONS, "Snooze") as { reset?: boolean };
     const until = typeof when === "object" ? when.until : undefined;
     const text = until === undefined ? durationText(when as Duration, SNOOZE) : momentText(until, SNOOZE);
     if (until === undefined && milliseconds(when as Duration) < SNOOZE_MIN_MS) {
       wrong(SNOOZE, `is ${text}; it must be at least ${SNOOZE_MIN_MS}ms`, "throw a Released to run at once");
     }
     super(until === undefined ? `snoozed for ${text}` : `snoozed until ${text}`);
-    this.#when = until === undefined ? { for: text } : { until: text };
+    this.#when = { ...(until === undefined ? { for: text } : { until: text }), ...(reset && { reset: true }) };
   }
 
   /** @internal */

@@ -85,8 +85,23 @@ export interface NewResource<D = unknown> {
 /** How long something rests: for a time, until a moment, or without end. */
 export type Until = { for: Duration } | { until: Moment };
 
-/** A longer set is sent as lines. */
+/** A larger set is sent as lines: the server takes any number of lines, and of an array 1,000 items and 8 MiB. */
+const ITEMS_MAX = 1000;
 const LARGE = 2 * 1024 * 1024;
+
+/** Sends a whole set, whose items are JSON already. */
+export async function putSet<T>(
+  transport: Transport,
+  path: string,
+  query: Record<string, unknown>,
+  items: readonly string[],
+  signal?: AbortSignal,
+): Promise<T> {
+  const whole = `[${items.join(",")}]`;
+  const bodyLines = items.length > ITEMS_MAX || whole.length >= LARGE;
+  const body = bodyLines ? items.join("\n") : whole;
+  return await transport.json({ method: "PUT", path, query, body, bodyLines, signal });
+}
 
 const rate: Reader = (value, name) => {
   if (typeof value === "string") {
@@ -251,12 +266,7 @@ export class Pools extends Named<Pool, PoolSettings> {
     const written = [...as.items(resources, "the resources of pools.sync")].map((each) =>
       encode(readOptions(each, RESOURCE, "pools.sync"), "resources"),
     );
-    const path = `pools/${part(name)}/resources`;
-    const whole = `[${written.join(",")}]`;
-    // A body of JSON takes 8 MiB, and one of lines takes any number.
-    const bodyLines = whole.length >= LARGE;
-    const body = bodyLines ? written.join("\n") : whole;
-    return await this.transport.json({ method: "PUT", path, query, body, bodyLines, signal });
+    return await putSet(this.transport, `pools/${part(name)}/resources`, query, written, signal);
   }
 
   /** Adds a resource, or updates its data, tags and slots. */

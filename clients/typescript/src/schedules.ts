@@ -1,7 +1,7 @@
 import { seal } from "./codec.js";
 import type { Duration, Moment } from "./durations.js";
 import { refuse } from "./errors.js";
-import type { Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
+import type { PushedJob, Schedule, ScheduledJob, SyncedSchedules } from "./generated.js";
 import { newId } from "./ids.js";
 import { Job } from "./job.js";
 import { labelsJson, type RetryOptions, retryJson } from "./job-fields.js";
@@ -9,7 +9,7 @@ import { encode } from "./json.js";
 import { listOf } from "./lists.js";
 import { type Need, needsJson } from "./needs.js";
 import { type Abortable, as, type Reader, readOptions, type Shape, shape } from "./options.js";
-import { SYNC, UNTIL, type Until } from "./scarce.js";
+import { putSet, SYNC, UNTIL, type Until } from "./scarce.js";
 import type { Transport } from "./transport.js";
 
 /** When a schedule fires, and what it does with moments that it cannot fire. */
@@ -107,6 +107,7 @@ export const scheduledJob: Reader = (value, name) => {
   return job as ScheduledJob;
 };
 const SETTINGS: Shape = shape({ ...TIMING, job: scheduledJob, owner: as.orNull(as.text) });
+const RUN_NOW = shape({ id: as.text, signal: as.signal });
 const ITEM: Shape = shape({ ...TIMING, job: scheduledJob, id: as.text });
 
 /** How a set of schedules is synced. */
@@ -183,25 +184,30 @@ export class Schedules {
     return this.transport.call("schedules.resume", "POST", ["schedules", id, "resume"], options);
   }
 
-  /** Makes its job now, beside its moments. */
-  async runNow(id: string, options?: Abortable): Promise<Job> {
-    const body = JSON.stringify({ id: newId("job") });
+  /**
+   * Makes its job now, beside its moments, under `options.id` or an id that is made. Unless `overlap` is `allow`, an
+   * unfinished job of the schedule is answered instead, with `duplicate`.
+   */
+  async runNow(id: string, options?: { id?: string } & Abortable): Promise<Job> {
+    const call = "schedules.runNow";
+    const { id: job = newId("job"), ...rest } = readOptions(options, RUN_NOW, call) as { id?: string } & Abortable;
     const path = ["schedules", id, "run-now"];
-    const made = await this.transport.call<{ id: string }>("schedules.runNow", "POST", path, options, body);
-    return new Job(this.transport, made.id, { duplicate: false, replaced: false });
+    const made = await this.transport.call<PushedJob>(call, "POST", path, rest, JSON.stringify({ id: job }));
+    return new Job(this.transport, made.id, { duplicate: made.duplicate, replaced: false });
   }
 
   /**
-   * The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. An interval without
-   * `startsAt` needs the `id` of the schedule, which decides its phase.
+   * The next moments of a timing, without jitter; 1 to 100, 5 unless `count` is given. They come after `from`, or after
+   * now. An interval without `startsAt` needs the `id` of the schedule, which decides its phase.
    */
-  async preview(timing: Timing & { id?: string; count?: number }, options?: Abortable): Promise<Date[]> {
+  async preview(timing: Timing & { id?: string; from?: Moment; count?: number }, options?: Abortable): Promise<Date[]> {
     const known = shape({
       cron: as.text,
       every: as.duration,
       zone: as.text,
       startsAt: as.moment,
       endsAt: as.moment,
+      from: as.moment,
       count: as.whole(1, 100),
       id: as.text,
     });
@@ -229,7 +235,7 @@ export class Schedules {
 
   /** Sends a set whose items are read already. @internal */
   async putSet(owner: string, items: readonly object[], query: object, signal?: AbortSignal): Promise<SyncedSchedules> {
-    const body = JSON.stringify(await Promise.all(items.map((item) => this.#sealed(item))));
-    return await this.transport.json({ method: "PUT", path: "schedules", query: { owner, ...query }, body, signal });
+    const written = await Promise.all(items.map(async (item) => JSON.stringify(await this.#sealed(item))));
+    return await putSet(this.transport, "schedules", { owner, ...query }, written, signal);
   }
 }

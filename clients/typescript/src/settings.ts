@@ -23,7 +23,7 @@ export interface ClientOptions {
   token?: Token;
   /** A file with the token in its first line, read again when it changes. Default: TENURE_TOKEN_FILE. */
   tokenFile?: string;
-  /** 1 to 63 letters `a-z0-9-`. Default: TENURE_NAMESPACE, then `default`. */
+  /** 1 to 63 letters `a-z0-9-`, the first of them no `-`. Default: TENURE_NAMESPACE, then `default`. */
   namespace?: string;
   /** The authority of the servers' certificates: a PEM file, or PEM text. Default: TENURE_CA. */
   ca?: string;
@@ -48,7 +48,7 @@ export interface ClientOptions {
   instrumentation?: Instrumentation;
 }
 
-const NAMESPACE = "must be 1 to 63 of the characters a-z, 0-9 and -";
+const NAMESPACE = "must be 1 to 63 of the characters a-z, 0-9 and -, the first of them not -";
 const SHAPE = shape({
   url: as.text,
   token: (value, name) => {
@@ -56,7 +56,7 @@ const SHAPE = shape({
     refuse(`${name} must be text or a function, not ${shown(value)}`);
   },
   tokenFile: as.text,
-  namespace: (value, name) => (/^[a-z0-9-]{1,63}$/.test(as.text(value, name)) ? value : wrong(name, NAMESPACE)),
+  namespace: (value, name) => (/^[a-z0-9][a-z0-9-]{0,62}$/.test(as.text(value, name)) ? value : wrong(name, NAMESPACE)),
   ca: as.text,
   clientCert: as.text,
   clientKey: as.text,

@@ -364,6 +364,19 @@ test("an abort ends a call with its reason", async () => {
   await assert.rejects(within(all(job.progress({ signal: AbortSignal.timeout(50) }))), { name: "TimeoutError" });
 });
 
+test("failures are counted, as many as are asked for", async () => {
+  const t = server.client();
+  const task = t.task("bad", { retry: 1 }, (text: string) => Promise.reject(new Error(text)));
+  const jobs = [await task.push("a"), await task.push("b"), await task.push("b")];
+  await using _worker = t.work([task], { signals: false });
+  for (const job of jobs) await assert.rejects(within(job.result()), JobFailed);
+  assert.deepEqual(
+    (await t.failures({ queue: "bad", max: 1 })).map((each) => [each.error, each.count]),
+    [["Error: b", 2]],
+  );
+  assert.equal((await t.failures()).length, 2);
+});
+
 test("a failed job's result is an error with its text", async () => {
   const t = server.client();
   const task = t.task("bad", { retry: 1 }, () => {

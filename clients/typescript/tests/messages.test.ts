@@ -57,6 +57,11 @@ const cases: [what: string, call: () => unknown, message: string][] = [
     'retryFor of Tenure is "1 minute"; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m" [wrong_option]',
   ],
   [
+    "a duration that is no whole number",
+    () => t.push("q", null, { expiresAt: "1.5h" }),
+    'expiresAt of push is "1.5h"; give milliseconds as a number, or text such as "500ms", "90s" or "1h30m" [wrong_option]',
+  ],
+  [
     "a misspelt option of a push",
     () => t.push("q", 1, { dealy: "5s" } as Any),
     'push has no option "dealy" [wrong_option]; did you mean "delay"?',
@@ -256,7 +261,12 @@ const cases: [what: string, call: () => unknown, message: string][] = [
   [
     "a namespace of other characters",
     () => new Tenure({ namespace: "Shop 1" }),
-    "namespace of Tenure must be 1 to 63 of the characters a-z, 0-9 and - [wrong_option]",
+    "namespace of Tenure must be 1 to 63 of the characters a-z, 0-9 and -, the first of them not - [wrong_option]",
+  ],
+  [
+    "a namespace that begins with a dash",
+    () => new Tenure({ namespace: "-shop" }),
+    "namespace of Tenure must be 1 to 63 of the characters a-z, 0-9 and -, the first of them not - [wrong_option]",
   ],
   [
     "a logger that is none",

@@ -41,6 +41,26 @@ test("a snooze whose moment is over when it is settled runs again at once", asyn
   await assert.rejects(within((await never.push(null)).result()), /its outcome was refused/);
 });
 
+test("a snooze may let the attempts of its job start again", async () => {
+  const t = server.client();
+  const seen: string[] = [];
+  const task = t.task("t", { retry: { maxAttempts: 3, base: "1ms" } }, async (when: "for" | "until", ctx) => {
+    seen.push(`${when} ${ctx.attempt}`);
+    const runs = seen.filter((each) => each.startsWith(when)).length;
+    if (runs === 1) throw new Error("no");
+    if (runs === 2) throw new Snooze("100ms", { reset: false });
+    // Its moment may be over when it is settled: then another wait is settled in its place.
+    if (runs === 3) throw new Snooze(when === "for" ? "100ms" : { until: new Date(0) }, { reset: true });
+  });
+  const jobs = [await task.push("for"), await task.push("until")];
+  await using _worker = t.work([task], { signals: false });
+  await within(Promise.all(jobs.map((job) => job.result())));
+  const attempts = (when: string) => seen.filter((each) => each.startsWith(when)).map((each) => each.split(" ")[1]);
+  assert.deepEqual(attempts("for"), ["1", "2", "2", "1"]);
+  assert.deepEqual(attempts("until"), attempts("for"));
+  assert.throws(() => new Snooze("5s", { reest: true } as never), /Snooze has no option "reest".*did you mean "reset"/);
+});
+
 test("a push of a run that finds its queue full is settled later, and holds up no other", async () => {
   const t = server.client();
   await t.queues.set("small", { maxWaiting: 1 });

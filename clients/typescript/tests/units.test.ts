@@ -13,11 +13,12 @@ import { middleCut, oneLine } from "../dist/text.js";
 
 test("durations and moments", () => {
   assert.deepEqual(
-    ["500ms", "90s", "1h30m", 250, "1.5s"].map((each) => milliseconds(each as "1s")),
-    [500, 90_000, 5_400_000, 250, 1500],
+    ["500ms", "90s", "1h30m", 250, "5m500ms", "1d2h3m4s5ms", "0s", 1.5].map((each) => milliseconds(each as "1s")),
+    [500, 90_000, 5_400_000, 250, 300_500, 93_784_005, 0, 1.5],
   );
   assert.deepEqual([durationText("1h30m"), durationText(250), durationText(0)], ["5400s", "250ms", "0s"]);
-  for (const wrong of ["", "5", "5 s", "-1s", -1, Number.NaN, null, {}])
+  const orders = ["1.5s", "30m1h", "1s1m", "1ms1s", "1m1m", "1h1h", "1s ", "1s\n", "1S", "h"];
+  for (const wrong of ["", "5", "5 s", "-1s", -1, Number.NaN, null, {}, ...orders])
     assert.throws(() => milliseconds(wrong as never), { name: "WrongOption" });
   assert.equal(momentText(new Date(0)), "1970-01-01T00:00:00.000Z");
   assert.equal(momentText("2026-12-01T09:55:00+01:00"), "2026-12-01T09:55:00+01:00");

@@ -14,7 +14,7 @@ from .jobs import AsyncJob, Job
 from .logs import JobFilter
 from .middleware import Middleware, current
 from .needs import Need, limit, pool
-from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
+from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, RetryIn, Snooze, Stop
 from .pushable import Pushable
 from .records import Resource, Result
 from .sealing import Codec, ValuePlace
@@ -42,6 +42,7 @@ __all__ = [
     "Pushable",
     "Resource",
     "Result",
+    "RetryIn",
     "Snooze",
     "Stop",
     "Task",

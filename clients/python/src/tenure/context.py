@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Optional
 
@@ -12,14 +14,19 @@ from ._http import Transport
 from ._leased import secrets_of, value_without, without
 from ._paging import walk
 from ._text import storable
+from ._wire import new_id
 from .durations import Duration, duration_text
 from .errors import CodecError
+from .fields import job_fields
 from .outcomes import Outcome
 from .payloads import LEVELS, RESULT_BYTES, encode, too_deep
 from .records import JobRecord, LeaseRecord, Parent, Resource
-from .sealing import ValuePlace, opened, sealed, show
+from .sealing import ValuePlace, opened, sealed, sealed_payload, show
 
 _PROGRESS_BYTES = 4096
+#: The most jobs that a run pushes, and the most bytes of them: a settle has one call, of 8 MiB.
+_PUSHES = 100
+_PUSHED_BYTES = 4 * 1024 * 1024
 _MAKING = threading.Lock()
 
 
@@ -43,8 +50,16 @@ class Context:
         self._transport = transport
         self._report = report
         self._verdicts: dict[tuple[str, str], dict[str, Any]] = {}
-        self._pauses: dict[str, dict[str, Any]] = {}
+        self._limits: dict[str, dict[str, Any]] = {}
         self._next_in: Optional[str] = None
+        self._pushes: list[Any] = []
+        self._pushed_bytes = 0
+        #: Its outcome is written, so what comes later would be dropped.
+        self._is_written = False
+        #: The middleware of its app around a push.
+        self._around_push: Callable[[dict[str, Any]], AbstractContextManager[object]] = (
+            contextlib.nullcontext
+        )
 
     @property
     def lost(self) -> threading.Event:
@@ -101,7 +116,16 @@ class Context:
 
     def pause(self, limit: str, for_: Duration) -> None:
         """Say beside the outcome that a limit is to grant nothing for a time."""
-        self._pauses[limit] = {"limit": limit, "pause": duration_text(for_)}
+        self._judge_limit(limit, "pause", duration_text(for_))
+
+    def spent(self, limit: str, tokens: int) -> None:
+        """Say beside the outcome how many tokens of a rate the run has really spent.
+
+        They are counted instead of the cost that the grant booked. The last word counts.
+        """
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise ValueError(f"tokens must be a whole number from 0 on, not {tokens!r}")
+        self._judge_limit(limit, "spent", tokens)
 
     def next_in(self, wait: Duration) -> None:
         """Say beside the outcome how long after it the schedule of this job is due next.
@@ -110,6 +134,54 @@ class Context:
         word counts. For a job that no schedule made it means nothing.
         """
         self._next_in = duration_text(wait)
+
+    def push(self, job: Mapping[str, Any]) -> str:
+        """Push a job in the step that settles this run as succeeded; return the id of the job.
+
+        Both happen or neither. `job` is what `task.spec(…)` returns, or a mapping as
+        `Tenure.push_all` takes it; it is read at once. At most 100, and 4 MiB of them. A run that
+        does not succeed pushes nothing: its next run would push the same again.
+
+        A queue that is full keeps the run from being settled until there is room. A push that the
+        server refuses for another reason fails the job for good.
+        """
+        if not isinstance(job, Mapping):
+            raise TypeError(f"ctx.push takes a job as task.spec(…) returns it, not {job!r}")
+        if job.get("on_duplicate") == "raise":
+            raise ValueError("ctx.push cannot raise DuplicateJob; the run ends before it is stored")
+        pushed = dict(job)
+        if pushed.get("id") is None:
+            pushed["id"] = new_id("job")
+        if pushed.get("traceparent") is None:
+            # The work of this run goes on in that job.
+            pushed["traceparent"] = self.job.traceparent
+        with self._around_push(pushed):
+            body = job_fields(**pushed)
+            if self._transport.codec is not None and "payload" in body:
+                body["payload"] = sealed_payload(self._transport.codec, body)
+            encode(body.get("payload"), "payload")
+            written = encode(body)
+            self._add_push(written)
+        return str(body["id"])
+
+    def _add_push(self, written: bytes) -> None:
+        if self._is_written:
+            raise RuntimeError(
+                "ctx.push comes after the end of the run, which stores what it pushes"
+            )
+        if len(self._pushes) >= _PUSHES:
+            raise ValueError(
+                f"a run pushes at most {_PUSHES} jobs; push the others by task.push(…)"
+            )
+        if self._pushed_bytes + len(written) > _PUSHED_BYTES:
+            raise ValueError(
+                f"a run pushes at most {_PUSHED_BYTES} bytes; push the others by task.push(…)"
+            )
+        self._pushed_bytes += len(written)
+        self._pushes.append(json.loads(written))
+
+    def _judge_limit(self, limit: str, name: str, value: Any) -> None:
+        self._limits.setdefault(limit, {"limit": limit})[name] = value
 
     def _judge(self, resource: Resource, verdict: dict[str, Any]) -> None:
         fields = {"pool": resource.pool, "id": resource.id, **verdict}
@@ -147,13 +219,18 @@ class Context:
         """Add what was said beside the outcome; what the outcome itself says goes before."""
         said = {(each["pool"], each["id"]): each for each in item.get("resources", ())}
         verdicts = {**self._verdicts, **said}
-        pauses = {**self._pauses, **{each["limit"]: each for each in item.get("limits", ())}}
+        limits = dict(self._limits)
+        for each in item.get("limits", ()):
+            limits[each["limit"]] = {**limits.get(each["limit"], {}), **each}
         if self._transport.codec is not None and "result" in item:
             self._seal_result(item)
         if verdicts:
             item["resources"] = list(verdicts.values())
-        if pauses:
-            item["limits"] = list(pauses.values())
+        if limits:
+            item["limits"] = list(limits.values())
+        self._is_written = True
+        if self._pushes and item["outcome"] == "succeeded":
+            item["push"] = self._pushes
         if self._next_in is not None:
             item.setdefault("next_in", self._next_in)
         if "error" in item:

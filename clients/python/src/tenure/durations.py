@@ -13,9 +13,9 @@ from typing import Any, Optional, Union
 Duration = Union[str, int, float, timedelta]
 Moment = Union[str, datetime]
 
-_PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
-#: The units of a duration, in seconds.
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+#: The units of a duration, largest first, in seconds.
+UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_FORM = re.compile("".join(f"(?:([0-9]+){unit})?" for unit in UNITS))
 
 
 def duration_text(value: Duration) -> str:
@@ -44,9 +44,10 @@ def seconds(value: Duration) -> float:
     (90.0, 0.25, 2.0)
     """
     text = duration_text(value)
-    if not text or _PARTS.sub("", text):
+    form = _FORM.fullmatch(text)
+    if not text or form is None:
         raise ValueError(f'"{text}" is no duration; write it as "500ms", "90s" or "2h30m"')
-    return sum(int(number) * UNITS[unit] for number, unit in _PARTS.findall(text))
+    return sum(int(number or 0) * size for number, size in zip(form.groups(), UNITS.values()))
 
 
 def is_duration(value: object) -> bool:
@@ -56,7 +57,7 @@ def is_duration(value: object) -> bool:
     (True, True, False)
     """
     if isinstance(value, str):
-        return bool(value) and not _PARTS.sub("", value)
+        return bool(value) and _FORM.fullmatch(value) is not None
     return isinstance(value, (int, float, timedelta))
 
 

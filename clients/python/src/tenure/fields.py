@@ -37,7 +37,7 @@ class JobDefaults(TypedDict, total=False):
     retry: Union[int, Mapping[str, Any], None]
     timeout: Optional[Duration]
     expires_at: Union[Moment, Duration, None]
-    retain: Any
+    retain: Optional[Duration]
     on_parent_failure: Optional[str]
     labels: Optional[Mapping[str, str]]
 
@@ -112,8 +112,24 @@ _WRITERS: dict[str, Callable[[Any], Any]] = {
     "unique": lambda unique: {"key": unique} if isinstance(unique, str) else unique,
     "retry": _retry,
     "timeout": duration_text,
+    "retain": duration_text,
+    "expires_in": duration_text,
     "after": _after,
 }
+
+
+def _write(name: str, value: Any) -> Any:
+    write = _WRITERS.get(name)
+    return value if write is None else write(value)
+
+
+def scheduled_job_fields(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the job of a schedule; None is sent as null, which is the default.
+
+    >>> scheduled_job_fields({"queue": "mail", "retain": 60, "timeout": None})
+    {'queue': 'mail', 'retain': '60s', 'timeout': None}
+    """
+    return {name: None if value is None else _write(name, value) for name, value in job.items()}
 
 
 def job_fields(queue: Optional[str] = None, payload: Any = None, **fields: Any) -> dict[str, Any]:
@@ -126,8 +142,7 @@ def job_fields(queue: Optional[str] = None, payload: Any = None, **fields: Any) 
     body = given(queue=queue, payload=payload)
     for name, value in fields.items():
         if value is not None and name != "on_duplicate":
-            write = _WRITERS.get(name)
-            body[name] = value if write is None else write(value)
+            body[name] = _write(name, value)
     if "expires_at" in body:
         body["expires_at"] = _end(body)
     return body

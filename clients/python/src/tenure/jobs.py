@@ -279,10 +279,19 @@ class _Jobs(Part, Generic[J]):
 
     @call
     def failures(
-        self, *, queue: Optional[str] = None, kind: Optional[str] = None, max: Optional[int] = None
+        self,
+        *,
+        queue: Optional[str] = None,
+        kind: Optional[str] = None,
+        finished_after: Optional[Moment] = None,
+        max: Optional[int] = None,
     ) -> Plan[Many[Failure]]:
-        """Count failed jobs by queue, kind and the first line of their error."""
-        query = {"queue": queue, "kind": kind, "max": max}
+        """Count failed jobs by queue, kind and the first line of their error.
+
+        With `finished_after` those that ended at this moment or later.
+        """
+        after = None if finished_after is None else moment_text(finished_after)
+        query = {"queue": queue, "kind": kind, "finished_after": after, "max": max}
         answer = check((yield request("GET", "failures", query=query)))
         return [Failure.read(raw) for raw in answer["items"]]
 

@@ -48,6 +48,8 @@ class Middleware:
     def push(self, job: dict[str, Any]) -> AbstractContextManager[object]:
         """Surround a push: of a task, of `push_on_commit`, and of the app's own clients.
 
+        A push of `ctx.push` too, which is stored later: with the end of its run.
+
         `job` is what is about to be sent, with its `id`, and may be changed. What is raised here
         comes out of the push; what is raised before the `yield` prevents it. `push_all` and
         `push_many` call this once for each job of a call, each in a `contextvars.Context` of its
@@ -116,6 +118,7 @@ class _Current:
 
 @contextlib.contextmanager
 def _around_run(layers: Sequence[Middleware], context: Context) -> Iterator[None]:
+    context._around_push = functools.partial(around_push, layers)
     with _Current(context), _stack() as stack:
         for layer in layers:
             stack.enter_context(layer.run(context))

@@ -18,9 +18,19 @@ class Outcome(Exception):
 
 
 class Snooze(Outcome):
-    """Not yet: run the job again later. Costs no attempt."""
+    """Not yet: run the job again later. Costs no attempt.
 
-    def __init__(self, for_: Optional[Duration] = None, *, until: Optional[Moment] = None) -> None:
+    With `reset` its attempts start again from 0. A job that lives on by snoozing, as one that
+    follows a feed for a year, would otherwise fail for good in time, however many runs went well.
+    """
+
+    def __init__(
+        self,
+        for_: Optional[Duration] = None,
+        *,
+        until: Optional[Moment] = None,
+        reset: bool = False,
+    ) -> None:
         if (for_ is None) == (until is None):
             raise TypeError('say for how long, or until when: Snooze("5s")')
         super().__init__(for_ if for_ is not None else until)
@@ -29,10 +39,24 @@ class Snooze(Outcome):
             if for_ is not None
             else {"until": moment_text(until or "")}
         )
+        self._reset = {"reset": True} if reset else {}
 
     def settle_item(self) -> dict[str, Any]:
         """Write it as the server reads it."""
-        return {"outcome": "snoozed", **self._when}
+        return {"outcome": "snoozed", **self._when, **self._reset}
+
+
+class RetryIn(Outcome):
+    """The run failed. Its next attempt is after `wait`, whatever the policy of the job says."""
+
+    def __init__(self, wait: Duration, message: str = "failed") -> None:
+        super().__init__(message)
+        self._wait = duration_text(wait)
+
+    def settle_item(self) -> dict[str, Any]:
+        """Write it as the server reads it."""
+        error = message_of(self) or "failed"
+        return {"outcome": "failed", "error": error, "retry_in": self._wait}
 
 
 class Final(Outcome):

@@ -129,8 +129,16 @@ class JobRecord(Record):
     after: Any = _hidden()
     parents: int = 0
     waiting_on: int = 0
+    #: What becomes of it if a parent fails: `cancel` or `run`.
+    on_parent_failure: str = "cancel"
+    #: Of a retry: how many jobs its failure had cancelled. They stay cancelled.
+    cancelled_children: int = 0
     schedule: Optional[dict[str, Any]] = None
+    #: How often it is tried, and the waits between, as copied at the push.
+    retry: Optional[dict[str, Any]] = _hidden()
     timeout: Optional[str] = None
+    #: How long it is kept when it has ended; None: 1 h, 7 days if it failed.
+    retain: Optional[str] = None
     #: Of a push: the job was there already.
     duplicate: bool = False
     #: Of a push: the job was there and got this content.
@@ -249,7 +257,11 @@ class LeaseSummary(Record):
     queue: Optional[str] = None
     granted_at: Optional[datetime] = _moment()
     expires_at: Optional[datetime] = _moment()
+    #: When its run must have ended; None without a timeout.
+    deadline: Optional[datetime] = _moment()
     job: Any = _hidden()
+    #: The resources that it holds, without their data.
+    resources: list[Resource] = _many(lambda: Resource)
     limits: list[str] = field(default_factory=list)
     cancel_requested: bool = False
 
@@ -308,6 +320,8 @@ class Queue(Record):
     counts: dict[str, int] = field(default_factory=dict)
     oldest_ready_at: Optional[datetime] = _moment()
     workers: int = 0
+    #: How many moments of schedules into it were skipped because it was full.
+    skipped: int = 0
 
 
 @dataclass(repr=False)
@@ -319,7 +333,12 @@ class Limit(Record):
     concurrency: Optional[int] = None
     rate: Optional[dict[str, Any]] = None
     gap: Optional[str] = None
+    quarantine: str = "0s"
+    #: Where the server counts work that it does not run, and what it read there last.
+    gauge: Optional[dict[str, Any]] = _hidden()
     in_use: int = 0
+    #: How many permits of `in_use` rest: for the gap, the quarantine or the next reading.
+    resting: int = 0
     external: int = 0
     waiting: int = 0
     over_limit: int = 0
@@ -358,6 +377,7 @@ class PoolResource(Record):
     in_use: int = 0
     until: Optional[datetime] = _moment()
     retiring: bool = False
+    holders: list[dict[str, Any]] = field(default_factory=list)
     uses: int = 0
     last_used_at: Optional[datetime] = _moment()
 
@@ -387,14 +407,18 @@ class Schedule(Record):
     every: Optional[str] = None
     starts_at: Optional[datetime] = _moment()
     ends_at: Optional[datetime] = _moment()
+    jitter: str = "0s"
     overlap: str = "skip"
     catch_up: str = "last"
+    catch_up_max: int = 100
     job: dict[str, Any] = field(default_factory=dict, repr=False)
     summary: str = ""
     next_at: Optional[datetime] = _moment()
     next: list[datetime] = field(
         default_factory=list, metadata={"read": lambda items: [read_moment(i) for i in items or ()]}
     )
+    #: Whether a run has set `next_at`, by `ctx.next_in`.
+    moved: bool = False
     paused: bool = False
     paused_until: Optional[datetime] = _moment()
     ended: bool = False
@@ -402,7 +426,14 @@ class Schedule(Record):
     fired: int = 0
     skipped: int = 0
     missed: int = 0
+    #: The last moment that fired, and its job: `{"at", "job"}`.
+    last: Optional[dict[str, Any]] = None
+    #: The last job that ended: `{"job", "state", "finished_at"}`.
+    last_ended: Optional[dict[str, Any]] = None
     last_succeeded_at: Optional[datetime] = _moment()
+    created_at: Optional[datetime] = _moment()
+    #: When its timing was set last.
+    changed_at: Optional[datetime] = _moment()
 
 
 @dataclass(repr=False)
@@ -478,10 +509,15 @@ class Stats(Record):
     jobs: dict[str, int] = field(default_factory=dict)
     queues: dict[str, dict[str, int]] = field(default_factory=dict)
     leases: int = 0
+    #: How many callers wait for the end of a job or of a flow.
+    result_waiters: int = 0
     oldest_ready_at: Optional[datetime] = _moment()
     store: dict[str, Any] = field(default_factory=dict)
     schedules: dict[str, Any] = field(default_factory=dict)
+    flows: int = 0
     events: dict[str, Any] = field(default_factory=dict)
+    #: The last line of the server's trail, if it has one.
+    trail: Optional[dict[str, Any]] = None
 
 
 @dataclass(repr=False)

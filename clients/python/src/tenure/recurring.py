@@ -10,6 +10,7 @@ from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
 from ._wire import Many, Plan, Stream, given, left, new_id, now, request
 from .durations import Duration, Moment, duration_text, moment_text, read_moment, seconds
+from .fields import scheduled_job_fields
 from .jobs import AsyncJob, J, Job, bound_job
 from .records import DoneMany, Flow, Schedule, Synced
 from .scarce import gone, lines_request, until_fields
@@ -26,6 +27,8 @@ def schedule_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             value = duration_text(value)
         elif name in ("starts_at", "ends_at", "from") and value is not None:
             value = moment_text(value)
+        elif name == "job" and isinstance(value, Mapping):
+            value = scheduled_job_fields(value)
         written[name] = value
     return written
 

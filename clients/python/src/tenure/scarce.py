@@ -35,11 +35,15 @@ def gone(response: Response) -> None:
         check(response)
 
 
+#: Settings that are durations.
+_DURATIONS = ("gap", "timeout", "retain", "quarantine", "cooldown", "lost_delay")
+
+
 def settings_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Write settings; None is sent as null, which sets a field back to its default."""
     written: dict[str, Any] = {}
     for name, value in fields.items():
-        if name in ("gap", "timeout", "quarantine", "cooldown", "lost_delay") and value is not None:
+        if name in _DURATIONS and value is not None:
             value = duration_text(value)
         elif name == "needs" and value is not None:
             value = needs_json(value)
@@ -285,6 +289,12 @@ class _Pools(Part):
     def resource(self, name: str, id: str) -> Plan[PoolResource]:
         """Show one resource, without its data."""
         return PoolResource.read(check((yield request("GET", "pools", name, "resources", id))))
+
+    @call
+    def change(self, /, name: str, id: str, **changes: Any) -> Plan[PoolResource]:
+        """Change `data`, `tags` or `slots` of a resource; new data is for the next lease."""
+        made = request("PATCH", "pools", name, "resources", id, body=changes)
+        return PoolResource.read(check((yield made)))
 
     @call
     def remove(self, name: str, id: str) -> Plan[None]:

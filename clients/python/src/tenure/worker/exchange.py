@@ -240,7 +240,7 @@ class Exchange:
                     self._asker.wait(_soon(self._gather_for()))
                 if self._draining:
                     break
-                settles = self._settles.take()
+                settles = self._settles.take(now())
                 free = self._concurrency - len(self._slots)
                 # A call that may wait comes back when it is too late to lease ahead.
                 free = min(free + (self._ahead.room() if settles else 0), 1000)
@@ -385,14 +385,17 @@ class Exchange:
         while True:
             with self._lock:
                 while not self._closed and not (self._settles and self._settler_sends()):
-                    at = self._ahead.overdue_at()
-                    self._settler.wait(_soon(None if at is None else at - now()))
+                    at = [self._ahead.overdue_at(), self._settles.again_at()]
+                    soonest = min((each for each in at if each is not None), default=None)
+                    self._settler.wait(_soon(None if soonest is None else soonest - now()))
+                    if self._settles.again(now()):
+                        self._wake()
                     for lease in self._ahead.overdue(now()):
                         self._settles.add(str(lease.lease), _job_of(lease), RELEASED, now())
                         self._wake()
                 if self._closed and not self._settles:
                     return
-                settles = self._settles.take()
+                settles = self._settles.take(now())
             response = self._send(settles, None, _PATIENCE_S)
             if response is not None and response.status < 400:
                 backoff = Backoff()
@@ -444,13 +447,13 @@ class Exchange:
             self._put_back(settles)
             return None
         if response.status >= 400:
-            mended = repair(response, settles)
+            mended = repair(response, settles, now())
             self._put_back(settles)
             return None if mended else response
-        for each in settles:
-            self.keeper.let_go(each.lease)
         with self._lock:
-            self._settles.answered(settles)
+            over = self._settles.answered(settles, told, now())
+        for each in over:
+            self.keeper.let_go(each.lease)
         tell_refused(settles, told)
         return response
 

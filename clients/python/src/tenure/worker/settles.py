@@ -24,6 +24,9 @@ _SETTLE_FOR_S = 60.0
 #: The most settles of a call, and about the most bytes of them: the server takes 8 MiB.
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
+#: Seconds after which a run is settled again whose pushes found a full queue.
+_FULL_S = 1.0
+_QUEUE_FULL = "queue_full"
 #: The call itself is refused, so the same call again would be.
 _WRONG = (400, 413, 422)
 #: The moment of a snooze, in what is written of it.
@@ -44,6 +47,8 @@ class Settle:
     wrong_form: bool = False
     #: A call with it and others was refused, and nothing said which of them was wrong.
     alone: bool = False
+    #: When it goes again, if a queue that it pushes to had no room.
+    again: float = 0.0
 
 
 class Settles:
@@ -52,6 +57,9 @@ class Settles:
     def __init__(self, ttl: float) -> None:
         self._patience = max(_SETTLE_FOR_S, ttl)
         self._waiting: deque[Settle] = deque()
+        #: Those whose pushes found a full queue. They must not hold up the others, so each goes
+        #: again at its time.
+        self._full: deque[Settle] = deque()
         #: Those of outcomes that wait or are on their way.
         self._leases: set[str] = set()
         #: How many are taken out and not answered.
@@ -76,10 +84,23 @@ class Settles:
 
     def all_answered(self) -> bool:
         """Say whether nothing waits and nothing is on its way."""
-        return not self._waiting and self._sending == 0
+        return not self._waiting and not self._full and self._sending == 0
 
-    def take(self) -> list[Settle]:
+    def again_at(self) -> Optional[float]:
+        """Return when the first one goes again that found a full queue."""
+        return self._full[0].again if self._full else None
+
+    def again(self, now: float) -> bool:
+        """Let those go again whose time has come; say whether there are some."""
+        found = False
+        while self._full and self._full[0].again <= now:
+            self._waiting.append(self._full.popleft())
+            found = True
+        return found
+
+    def take(self, now: float) -> list[Settle]:
         """Take out as many as go in one call."""
+        self.again(now)
         taken: list[Settle] = []
         size = 0
         while self._waiting and len(taken) < _BATCH:
@@ -90,16 +111,30 @@ class Settles:
         self._sending += len(taken)
         return taken
 
-    def answered(self, settles: list[Settle]) -> None:
-        """Note that these were answered."""
-        self._sending -= len(settles)
-        self._leases.difference_update(each.lease for each in settles)
+    def answered(
+        self, settles: list[Settle], answers: list[tuple[bool, Any]], now: float
+    ) -> list[Settle]:
+        """Take in the answers of a call; return the settles that are over.
+
+        One whose pushes found a full queue is not: an earlier item of the call took the room. Its
+        lease is held, and nothing is lost yet.
+        """
+        codes = {each.lease: code for each, (_, code) in zip(settles, answers)}
+        full = [each for each in settles if codes.get(each.lease) == _QUEUE_FULL]
+        over = [each for each in settles if codes.get(each.lease) != _QUEUE_FULL]
+        for each in full:
+            each.again = now + _FULL_S
+        self._sending -= len(over)
+        self._leases.difference_update(each.lease for each in over)
+        return over + self.put_back(full, now)
 
     def put_back(self, settles: list[Settle], now: float) -> list[Settle]:
         """Keep what was not answered; return those for which it is too late."""
         self._sending -= len(settles)
         late = [each for each in settles if now - each.since > self._patience]
-        self._waiting.extendleft(each for each in reversed(settles) if each not in late)
+        kept = [each for each in settles if now - each.since <= self._patience]
+        self._full.extend(each for each in kept if each.again > now)
+        self._waiting.extendleft(each for each in reversed(kept) if each.again <= now)
         self._leases.difference_update(each.lease for each in late)
         for each in late:
             log.error(
@@ -115,7 +150,7 @@ class Settles:
 def tell_refused(settles: list[Settle], answers: list[tuple[bool, Any]]) -> None:
     """Log the outcomes that count no more, and why."""
     for each, (counts, code) in zip(settles, answers):
-        if not counts:
+        if not counts and code != _QUEUE_FULL:
             log.warning(
                 "job %s: its outcome %s counts no more: %s",
                 each.job,
@@ -124,11 +159,16 @@ def tell_refused(settles: list[Settle], answers: list[tuple[bool, Any]]) -> None
             )
 
 
-def repair(response: Response, settles: list[Settle]) -> bool:
+def repair(response: Response, settles: list[Settle], now: float) -> bool:
     """Replace an outcome that the server cannot read by one that it can; False if none is wrong."""
     problem = response.data if isinstance(response.data, dict) else {}
-    index, pointer = problem.get("index"), str(problem.get("pointer") or "/settle/")
-    if response.status not in _WRONG or not pointer.startswith("/settle/"):
+    index, pointer = problem.get("index"), problem.get("pointer")
+    # With an index and a place the refusal is that of one item, whatever its code: 409 for a key
+    # that is held, 429 for a full queue. The others would be refused with it again and again.
+    of_one = isinstance(index, int) and pointer is not None and response.status < 500
+    if not (of_one or response.status in _WRONG):
+        return False
+    if not str(pointer or "/settle/").startswith("/settle/"):
         return False
     if not isinstance(index, int):
         # The call as a whole is refused: the others must not wait for the one that is wrong.
@@ -137,7 +177,13 @@ def repair(response: Response, settles: list[Settle]) -> bool:
                 each.alone = True
             return True
         index = 0
+    if index >= len(settles):
+        return False
     wrong = settles[index]
+    if response.status == 429:
+        wrong.alone = True
+        wrong.again = now + _FULL_S
+        return True
     if problem.get("code") == "out_of_bounds" and _is_over(wrong.written):
         # Its moment came before the settle did, as after an outage.
         rest = _UNTIL.sub(b',"for":"100ms"', wrong.written.rest, count=1)
