@@ -140,7 +140,10 @@ class OfABuild(unittest.TestCase):
             env["TENURE_LINTED_BY_TESTS"] = "one"
             for words, compiled in [
                 (["--crate-name", "one"], "rustc --crate-name one"),
-                (["--crate-name", "one", "--test"], f"clippy-driver {rustc} --crate-name one --test"),
+                (
+                    ["--crate-name", "one", "--test"],
+                    f"clippy-driver {rustc} --crate-name one --test",
+                ),
                 (["--crate-name", "two"], f"clippy-driver {rustc} --crate-name two"),
                 (["-vV"], f"clippy-driver {rustc} -vV"),
             ]:
