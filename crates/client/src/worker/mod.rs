@@ -430,6 +430,7 @@ impl Worker {
         }
         let around = Surroundings {
             phase: self.phase.subscribe(),
+            queues: self.queues.clone(),
             observer: self.observer.clone(),
             client: self.client.clone(),
         };
