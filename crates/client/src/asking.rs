@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::ids;
+use crate::lease_clock::{LeaseClock, LeaseTime};
 use crate::token_bounds;
 
 /// The longest wait that one lease call asks for: a sixth of the ttl. A token (a ttl of zero) is held
@@ -47,6 +48,24 @@ pub fn passes(error: &CallError) -> bool {
 /// A wait without an end is given up after this long without an answer.
 pub const AWAY_MAX: Duration = Duration::from_secs(60);
 
+/// When a lease call was sent.
+#[derive(Clone, Copy)]
+pub struct Sent {
+    /// On the clock by which answers are waited for.
+    pub here: Instant,
+    /// On the clock of leases: a grant counts from then.
+    pub counts_from: LeaseTime,
+}
+
+impl Sent {
+    /// A call that is sent now.
+    pub fn now(clock: &LeaseClock) -> Self {
+        // In this order: a pause between the two makes the grant older.
+        let counts_from = clock.now();
+        Sent { here: Instant::now(), counts_from }
+    }
+}
+
 /// The state of a lease call that is repeated: its request id and its backoff.
 pub struct Asking {
     /// Whether to wait for an engine that does not answer. By default only for one that answered before: otherwise its
@@ -61,7 +80,7 @@ pub struct Asking {
     /// The id of the next call.
     id: RequestId,
     /// When that id was first sent, if it may have got a grant since.
-    unknown_since: Option<Instant>,
+    unknown_since: Option<LeaseTime>,
 }
 
 /// What to do after an answer.
@@ -91,7 +110,7 @@ impl Asking {
     }
 
     /// The id of the next call, and when it was first sent, if that is not now: a grant counts from then.
-    pub fn call(&self) -> (RequestId, Option<Instant>) {
+    pub fn call(&self) -> (RequestId, Option<LeaseTime>) {
         (self.id.clone(), self.unknown_since)
     }
 
@@ -110,6 +129,14 @@ impl Asking {
         Answered { again, pause: self.backoff.wait() }
     }
 
+    /// The same as [`Asking::failed`] for a call that may have been granted something.
+    pub fn lease_failed(&mut self, error: &CallError, sent: Sent, wait: Span) -> Option<Duration> {
+        if matches!(error, CallError::Fault(Fault::Unknown(_))) {
+            self.unknown_since.get_or_insert(sent.counts_from);
+        }
+        self.failed(error, sent.here, wait)
+    }
+
     /// The call sent at `sent`, with a wait of `wait`, failed. Returns how long to pause before the retry; `None` if a
     /// retry is useless, because the call was refused or nothing ever answered.
     pub fn failed(&mut self, error: &CallError, sent: Instant, wait: Span) -> Option<Duration> {
@@ -126,9 +153,6 @@ impl Asking {
         }
         self.away_since.get_or_insert_with(|| Instant::now().min(sent + wait.std()));
         self.was_away = true;
-        if matches!(error, CallError::Fault(Fault::Unknown(_))) {
-            self.unknown_since.get_or_insert(sent);
-        }
         Some(self.backoff.wait())
     }
 
@@ -151,9 +175,18 @@ impl Asking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease_clock::Slept;
     use tenure_core::refusal::Refusal;
     use tenure_core::sentences::AccessRefusal;
 
+    thread_local! {
+        /// Of the test, whose runtime has this thread alone.
+        static CLOCK: LeaseClock = LeaseClock::of_tokio(&Slept::default());
+    }
+
+    fn sent_now() -> Sent {
+        CLOCK.with(Sent::now)
+    }
     fn unavailable() -> CallError {
         CallError::Fault(Fault::Unavailable("away".to_owned()))
     }
@@ -185,7 +218,7 @@ mod tests {
             (refused(Code::LineFull), false),
             (broken, false),
         ] {
-            let failed = |mut asking: Asking| asking.failed(&error, Instant::now(), Span::ZERO);
+            let failed = |mut asking: Asking| asking.lease_failed(&error, sent_now(), Span::ZERO);
             assert_eq!(failed(met()).is_some(), again, "{error:?}");
             assert_eq!(failed(Asking::patient()).is_some(), again, "{error:?}");
             let sent = error == unknown();
@@ -200,10 +233,10 @@ mod tests {
         let wait = Span::from_s(5);
         let mut asking = Asking::new();
         let first = asking.call().0;
-        asking.failed(&unknown(), Instant::now(), wait).unwrap();
+        asking.lease_failed(&unknown(), sent_now(), wait).unwrap();
         tokio::time::advance(Duration::from_secs(20)).await;
         for _ in 0..3 {
-            let pause = asking.failed(&no.clone().into(), Instant::now(), wait);
+            let pause = asking.lease_failed(&no.clone().into(), sent_now(), wait);
             assert_eq!(pause, Some(Duration::from_secs(90)));
             tokio::time::advance(Duration::from_secs(90)).await;
             // It answers: that is no absence. But the first call may have got a grant.
@@ -212,20 +245,20 @@ mod tests {
         }
         assert!(asking.answered(true, wait, Duration::ZERO).again, "it was away before");
         assert!(!asking.answered(true, wait, Duration::ZERO).again);
-        assert!(Asking::new().failed(&no.into(), Instant::now(), wait).is_some());
+        assert!(Asking::new().lease_failed(&no.into(), sent_now(), wait).is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_call_in_doubt_is_repeated_under_its_first_id() {
         let mut asking = met();
-        let (first, begun) = (asking.call().0, Instant::now());
+        let (first, begun) = (asking.call().0, sent_now());
         for error in [unavailable(), unknown(), unavailable(), unknown()] {
             tokio::time::advance(Duration::from_secs(70)).await;
-            asking.failed(&error, Instant::now(), Span::ZERO).unwrap();
+            asking.lease_failed(&error, sent_now(), Span::ZERO).unwrap();
             assert_eq!(asking.call().0, first);
         }
         // The first request never arrived, so it cannot have got a grant.
-        assert_eq!(asking.call().1, Some(begun + Duration::from_secs(140)));
+        assert_eq!(asking.call().1, Some(begun.counts_from + Duration::from_secs(140)));
         asking.answered(true, Span::from_s(5), Duration::ZERO);
         let (next, since) = asking.call();
         assert!(next != first && since.is_none());
@@ -235,9 +268,9 @@ mod tests {
     async fn an_absence_lasts_from_the_first_failure_to_the_next_answer() {
         let mut asking = met();
         assert_eq!(asking.away(), Duration::ZERO);
-        asking.failed(&unavailable(), Instant::now(), Span::ZERO);
+        asking.lease_failed(&unavailable(), sent_now(), Span::ZERO);
         tokio::time::advance(Duration::from_secs(7)).await;
-        asking.failed(&unavailable(), Instant::now(), Span::ZERO);
+        asking.lease_failed(&unavailable(), sent_now(), Span::ZERO);
         assert_eq!(asking.away(), Duration::from_secs(7));
         let wait = Span::from_s(5);
         assert!(asking.answered(false, wait, wait.std()).again);
@@ -249,9 +282,9 @@ mod tests {
     async fn a_silent_engine_is_away_since_its_answer_was_due() {
         for (wait_s, away_s) in [(5, 10), (60, 0)] {
             let mut asking = met();
-            let sent = Instant::now();
+            let sent = sent_now();
             tokio::time::advance(Duration::from_secs(15)).await;
-            asking.failed(&unknown(), sent, Span::from_s(wait_s));
+            asking.lease_failed(&unknown(), sent, Span::from_s(wait_s));
             assert_eq!(asking.away(), Duration::from_secs(away_s), "a wait of {wait_s} s");
         }
     }

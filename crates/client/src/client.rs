@@ -24,6 +24,8 @@ use tracing::Instrument;
 use crate::asking::broken;
 use crate::codec::{self, Codec};
 use crate::keeper::{Keeper, lock};
+#[cfg(test)]
+use crate::lease_clock::{LeaseClock, Slept};
 use crate::opened::Opened;
 use crate::repeat::Repeat;
 use crate::spans;
@@ -454,8 +456,15 @@ impl Client {
     /// With heartbeats on the caller's runtime, so that a test can move its clock.
     #[cfg(test)]
     pub(crate) fn on_this_runtime(engine: Arc<dyn Engine>) -> Self {
+        Client::that_sleeps(engine, &Slept::default())
+    }
+
+    /// The same, on a machine that a test suspends.
+    #[cfg(test)]
+    pub(crate) fn that_sleeps(engine: Arc<dyn Engine>, slept: &Slept) -> Self {
         let client = Client::new(engine.clone(), Namespace::main());
-        *lock(&client.keeper) = Some(Keeper::start_here(engine, Namespace::main()));
+        let clock = LeaseClock::of_tokio(slept);
+        *lock(&client.keeper) = Some(Keeper::start_here(engine, Namespace::main(), clock));
         client
     }
 }

@@ -87,6 +87,8 @@ pub mod gauges;
 pub mod ids;
 #[doc(hidden)]
 pub mod keeper;
+#[doc(hidden)]
+pub mod lease_clock;
 mod lock;
 mod need;
 mod observer;

@@ -154,7 +154,7 @@ impl GuardLink {
         };
         let feed = match lease {
             Some(lease) => {
-                let mut feed = Feed::of(lease);
+                let feed = Feed::of(lease);
                 let deadline = feed.tell(socket).map_err(|error| no_guard(&error))?;
                 Some((feed, deadline))
             }
@@ -172,7 +172,7 @@ impl GuardLink {
         // Until the guard has answered it receives no heartbeats, so that its time is over then.
         let late = async {
             match &feed {
-                Some((_, deadline)) => tokio::time::sleep_until((*deadline).into()).await,
+                Some((feed, deadline)) => feed.comes(*deadline).await,
                 None => std::future::pending().await,
             }
         };

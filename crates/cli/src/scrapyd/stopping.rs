@@ -55,7 +55,12 @@ impl SpiderRun<'_> {
         }
         let (now, limit) = (Instant::now(), self.job.hard_limit());
         if now < limit {
-            self.cancel(now + (limit - now) / 2, limit).await;
+            let watch = self.job.watch();
+            tokio::select! {
+                _ = self.cancel(now + (limit - now) / 2, limit) => {}
+                // Sooner than that if the machine was suspended meanwhile.
+                () = watch.comes(watch.hard_limit()) => {}
+            }
         }
         None
     }

@@ -9,10 +9,10 @@ use tenure_core::bounds::PROGRESS_BYTES_MAX;
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 use tenure_core::sentences::LeaseRefusal;
-use tokio::time::{Instant, sleep_until};
 
 use super::Handle;
 use super::table::{Kept, Stop, Taken, lock};
+use crate::lease_clock::{LeaseClock, LeaseTime};
 
 /// A lease that is extended until this is dropped. Dropping it does not give the lease back.
 pub struct Held {
@@ -27,6 +27,9 @@ impl Held {
 
     fn kept(&self) -> &Kept {
         &self.taken.kept
+    }
+    fn clock(&self) -> &LeaseClock {
+        &self.handle.inner.clock
     }
 
     /// The id of the lease.
@@ -47,7 +50,10 @@ impl Held {
             let now = self.kept().pulse();
             match now.ended {
                 Some(stop) => return Err(stop),
-                None if now.sure => return Ok(()),
+                // The answer that made it sure may have come too late.
+                None if now.sure => {
+                    return self.stop().filter(|stop| *stop == Stop::Lost).map_or(Ok(()), Err);
+                }
                 None if self.kept().is_let_go() => return Err(Stop::Lost),
                 None => {}
             }
@@ -57,7 +63,7 @@ impl Held {
 
     /// Why the work must stop now; `None` if it may go on.
     pub fn stop(&self) -> Option<Stop> {
-        self.kept().pulse().stop(self.kept().ttl, Instant::now())
+        self.kept().pulse().stop(self.kept().ttl, self.clock().now())
     }
 
     /// Waits until the work must stop, and returns why. It has a timer of its own, so that it is on time even if the
@@ -69,7 +75,7 @@ impl Held {
             let mut changed = pin!(kept.changed());
             changed.as_mut().enable();
             let now = kept.pulse();
-            if let Some(stop) = now.stop(kept.ttl, Instant::now()) {
+            if let Some(stop) = now.stop(kept.ttl, self.clock().now()) {
                 return stop;
             }
             if kept.is_let_go() {
@@ -78,26 +84,27 @@ impl Held {
             }
             tokio::select! {
                 () = changed => {}
-                () = sleep_until(now.stop_by(kept.ttl)) => {}
+                () = self.clock().sleep_until(now.stop_by(kept.ttl)) => {}
             }
         }
     }
 
     /// The time by which the work must have stopped if no further heartbeat is answered: 0.8 of the ttl after the last
-    /// one was sent, and never after the deadline of the run. Moves with every heartbeat.
+    /// one was sent, and never after the deadline of the run. Moves with every heartbeat, and comes nearer if the machine is
+    /// suspended: then the clock of [`std::time::Instant`] may stand still, and the lease runs out.
     pub fn stop_by(&self) -> std::time::Instant {
-        self.kept().stop_by()
+        self.clock().instant(self.kept().stop_by())
     }
 
     /// The time after which no part of the work may still run: 0.95 of the ttl after the last answered heartbeat was
-    /// sent. Kill whatever has not ended by then.
+    /// sent. Kill whatever has not ended by then. Moves as [`Held::stop_by`] does.
     pub fn hard_limit(&self) -> std::time::Instant {
-        self.kept().hard_limit()
+        self.clock().instant(self.kept().hard_limit())
     }
 
     /// A view of the lease for use elsewhere, such as on another thread.
     pub fn watch(&self) -> LeaseWatch {
-        LeaseWatch { kept: self.taken.kept.clone() }
+        LeaseWatch { kept: self.taken.kept.clone(), clock: self.clock().clone() }
     }
 
     /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet. A worker also sends
@@ -128,19 +135,28 @@ impl Held {
 #[derive(Clone)]
 pub struct LeaseWatch {
     kept: Arc<Kept>,
+    clock: LeaseClock,
 }
 
 impl LeaseWatch {
-    /// The same time as [`Held::stop_by`].
-    pub fn stop_by(&self) -> std::time::Instant {
+    /// The same time as [`Held::stop_by`], on the clock of leases.
+    #[doc(hidden)]
+    pub fn stop_by(&self) -> LeaseTime {
         self.kept.stop_by()
     }
-    /// The same time as [`Held::hard_limit`].
-    pub fn hard_limit(&self) -> std::time::Instant {
+    /// The same time as [`Held::hard_limit`], on the clock of leases.
+    #[doc(hidden)]
+    pub fn hard_limit(&self) -> LeaseTime {
         self.kept.hard_limit()
     }
+    /// Completes at this moment, also if the machine is suspended meanwhile. Needs a Tokio runtime with time enabled.
+    #[doc(hidden)]
+    pub async fn comes(&self, at: LeaseTime) {
+        self.clock.sleep_until(at).await;
+    }
     /// Completes when [`LeaseWatch::stop_by`] differs from this time; every answered heartbeat moves it.
-    pub async fn moved_from(&self, stop_by: std::time::Instant) {
+    #[doc(hidden)]
+    pub async fn moved_from(&self, stop_by: LeaseTime) {
         loop {
             // Enabled before the check, so that no change between the two is missed.
             let mut changed = pin!(self.kept.changed());

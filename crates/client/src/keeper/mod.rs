@@ -2,7 +2,8 @@
 //!
 //! It has a thread and a runtime of its own: user code that blocks its runtime must not stop the heartbeats of the
 //! other leases of this process. It runs no user code, decides nothing about jobs, and never reads the wall clock: 0.8
-//! of a ttl counts from when the last answered heartbeat was *sent*, on the monotonic clock.
+//! of a ttl counts from when the last answered heartbeat was *sent*, on a clock that goes on while the machine is
+//! suspended.
 
 mod held;
 mod table;
@@ -21,7 +22,7 @@ use tenure_core::time::Span;
 use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 pub use self::held::{Held, LeaseWatch};
 pub use self::table::Stop;
@@ -29,6 +30,7 @@ pub(crate) use self::table::lock;
 use self::table::{Beats, Granted, Table};
 use crate::asking::{is_engines, passes};
 use crate::backoff::Backoff;
+use crate::lease_clock::{LeaseClock, LeaseTime};
 use crate::outcome::SettleOutcome;
 
 /// A release without a waiting caller is retried for this long; then the lease expires by itself.
@@ -37,6 +39,7 @@ const RELEASE_MAX: Duration = Duration::from_secs(10);
 struct KeeperInner {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
+    clock: LeaseClock,
     table: Mutex<Table>,
     releases: Mutex<Vec<SettleItem>>,
     wake: Notify,
@@ -70,7 +73,7 @@ impl Keeper {
     /// # Errors
     /// The system cannot start a thread, or has no event queue for it.
     pub fn start(engine: Arc<dyn Engine>, namespace: Namespace) -> io::Result<Self> {
-        let keeper = Keeper::unstarted(engine, namespace);
+        let keeper = Keeper::unstarted(engine, namespace, LeaseClock::system());
         let inner = keeper.handle.inner.clone();
         let (tell, told) = mpsc::sync_channel::<io::Result<()>>(1);
         thread::Builder::new().name("tenure-keeper".to_owned()).spawn(move || {
@@ -89,10 +92,11 @@ impl Keeper {
         Ok(keeper)
     }
 
-    fn unstarted(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
+    fn unstarted(engine: Arc<dyn Engine>, namespace: Namespace, clock: LeaseClock) -> Self {
         let inner = KeeperInner {
             engine,
             namespace,
+            clock,
             table: Mutex::default(),
             releases: Mutex::default(),
             wake: Notify::new(),
@@ -104,8 +108,12 @@ impl Keeper {
 
     /// On the runtime of the caller, so that a test can move its clock.
     #[cfg(test)]
-    pub(crate) fn start_here(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
-        let keeper = Keeper::unstarted(engine, namespace);
+    pub(crate) fn start_here(
+        engine: Arc<dyn Engine>,
+        namespace: Namespace,
+        clock: LeaseClock,
+    ) -> Self {
+        let keeper = Keeper::unstarted(engine, namespace, clock);
         tokio::spawn(keep(keeper.handle.inner.clone()));
         keeper
     }
@@ -115,20 +123,20 @@ impl Keeper {
         self.handle.inner.trouble.subscribe()
     }
 
+    /// The clock of its leases.
+    pub(crate) fn clock(&self) -> &LeaseClock {
+        &self.handle.inner.clock
+    }
+
     /// Extends a lease from now on, until the [`Held`] is dropped.
     ///
-    /// `ttl` is the one that the lease was asked for with, `asked` the time (on the monotonic clock) at which the lease
-    /// call was first sent under its request id. A lease that is read later than 0.2 of its ttl after that is extended,
-    /// and the answer read, before this returns: its work starts only then.
+    /// `ttl` is the one that the lease was asked for with, `asked` the time at which the lease call was first sent under
+    /// its request id. A lease that is read later than 0.2 of its ttl after that is extended, and the answer read, before
+    /// this returns: its work starts only then.
     ///
     /// # Errors
     /// Why no work may start: the lease is no longer held, or not known to be. It is given back if possible.
-    pub async fn hold(
-        &self,
-        lease: &LeaseView,
-        ttl: Span,
-        asked: std::time::Instant,
-    ) -> Result<Held, Stop> {
+    pub async fn hold(&self, lease: &LeaseView, ttl: Span, asked: LeaseTime) -> Result<Held, Stop> {
         let held = self.confirm(lease, ttl, asked).await;
         if let (Err(_), Some(id)) = (&held, &lease.lease) {
             self.release(id.clone());
@@ -142,7 +150,7 @@ impl Keeper {
         &self,
         lease: &LeaseView,
         ttl: Span,
-        asked: std::time::Instant,
+        asked: LeaseTime,
     ) -> Result<Held, Stop> {
         let held = self.hold_all([lease], ttl, asked).pop().ok_or(Stop::Lost)?;
         held.sure().await.map(|()| held)
@@ -154,10 +162,9 @@ impl Keeper {
         &self,
         leases: impl IntoIterator<Item = &'a LeaseView>,
         ttl: Span,
-        asked: std::time::Instant,
+        asked: LeaseTime,
     ) -> Vec<Held> {
-        let granted =
-            Granted { ttl: ttl.std(), asked: Instant::from_std(asked), now: Instant::now() };
+        let granted = Granted { ttl: ttl.std(), asked, now: self.clock().now() };
         let inner = &self.handle.inner;
         let mut table = lock(&inner.table);
         let mut held = Vec::new();
@@ -198,13 +205,13 @@ async fn keep(inner: Arc<KeeperInner>) {
         if closing && releasing.is_empty() && lock(&inner.releases).is_empty() {
             return;
         }
-        let plan = lock(&inner.table).plan(Instant::now());
+        let plan = lock(&inner.table).plan(inner.clock.now());
         for beats in plan.calls {
             beating.spawn(beat(inner.clone(), beats));
         }
         let next = async {
             match plan.next {
-                Some(next) => sleep_until(next).await,
+                Some(next) => inner.clock.sleep_until(next).await,
                 None => std::future::pending().await,
             }
         };
@@ -227,7 +234,7 @@ type HeartbeatAnswer = Result<tenure_core::lease::Extended, CallError>;
 async fn beat(inner: Arc<KeeperInner>, beats: Beats) -> (Beats, HeartbeatAnswer) {
     let extend = Extend { leases: beats.items(), ttl: None };
     let call = inner.engine.run(&inner.namespace, extend);
-    let heard = timeout_at(beats.sent + beats.ttl, call).await;
+    let heard = timeout(beats.ttl, call).await;
     let heard = heard.unwrap_or_else(|_| {
         Err(CallError::Fault(Fault::Unavailable("a heartbeat was not answered".to_owned())))
     });
@@ -247,7 +254,7 @@ fn note(inner: &KeeperInner, beats: Beats, heard: HeartbeatAnswer) {
         Err(error) => {
             // A temporary failure says nothing about a report that was sent along.
             let refused = matches!(&error, CallError::Refused(no) if !is_engines(no.code));
-            table.failed(beats, Instant::now(), refused);
+            table.failed(beats, inner.clock.now(), refused);
         }
     }
 }

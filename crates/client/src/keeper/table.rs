@@ -13,7 +13,8 @@ use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::Instant;
+
+use crate::lease_clock::LeaseTime;
 
 /// Points in time as parts of a ttl, in hundredths. Here: the next heartbeat.
 const BEAT: u32 = 20;
@@ -52,11 +53,11 @@ pub enum Stop {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pulse {
     /// When the last answered heartbeat was sent; at first, when the lease was asked for.
-    pub sent: Instant,
+    pub sent: LeaseTime,
     /// Whether it is known to be held: its answer was fresh, or an extend was answered since.
     pub sure: bool,
-    /// When its run must be over, by this process's clock.
-    pub deadline: Option<Instant>,
+    /// When its run must be over, by this machine's clock.
+    pub deadline: Option<LeaseTime>,
     /// Its job was cancelled; the lease is still extended while the holder stops.
     pub cancelled: bool,
     /// Why the lease has ended for its holder; `None` while it is held.
@@ -65,16 +66,16 @@ pub struct Pulse {
 
 impl Pulse {
     /// When the holder must stop, if no heartbeat is answered before.
-    pub fn stop_by(&self, ttl: Duration) -> Instant {
+    pub fn stop_by(&self, ttl: Duration) -> LeaseTime {
         let by = self.sent + part(ttl, STOP);
         self.deadline.map_or(by, |deadline| by.min(deadline))
     }
     /// After this time no part of the work may still run.
-    pub fn hard_limit(&self, ttl: Duration) -> Instant {
+    pub fn hard_limit(&self, ttl: Duration) -> LeaseTime {
         self.sent + part(ttl, HARD)
     }
     /// Why the holder must stop, as of `now`.
-    pub fn stop(&self, ttl: Duration, now: Instant) -> Option<Stop> {
+    pub fn stop(&self, ttl: Duration, now: LeaseTime) -> Option<Stop> {
         match self.ended {
             Some(stop) => Some(stop),
             None if self.deadline.is_some_and(|at| at <= now) => Some(Stop::Deadline),
@@ -104,12 +105,12 @@ impl Kept {
         *lock(&self.pulse)
     }
     /// See [`Held::stop_by`](super::Held::stop_by), by the present state.
-    pub fn stop_by(&self) -> std::time::Instant {
-        self.pulse().stop_by(self.ttl).into_std()
+    pub fn stop_by(&self) -> LeaseTime {
+        self.pulse().stop_by(self.ttl)
     }
     /// See [`Held::hard_limit`](super::Held::hard_limit), by the present state.
-    pub fn hard_limit(&self) -> std::time::Instant {
-        self.pulse().hard_limit(self.ttl).into_std()
+    pub fn hard_limit(&self) -> LeaseTime {
+        self.pulse().hard_limit(self.ttl)
     }
     /// Whether it is no longer extended.
     pub fn is_let_go(&self) -> bool {
@@ -136,14 +137,14 @@ struct Entry {
     /// End of the run, in the engine's time.
     deadline: Option<Moment>,
     /// When the next heartbeat is due.
-    next: Instant,
+    next: LeaseTime,
     /// When an unsure lease is given up, if no extend confirms it.
-    unsure_until: Instant,
+    unsure_until: LeaseTime,
 }
 
 impl Entry {
     /// When the keeper must act on it next.
-    fn due(&self) -> Instant {
+    fn due(&self) -> LeaseTime {
         let pulse = self.kept.pulse();
         if pulse.ended.is_some() {
             return self.next;
@@ -159,8 +160,8 @@ pub struct Granted {
     /// The ttl that they were asked for with.
     pub ttl: Duration,
     /// When the call was first sent under its request id.
-    pub asked: Instant,
-    pub now: Instant,
+    pub asked: LeaseTime,
+    pub now: LeaseTime,
 }
 
 /// One item of an extend call, with the state needed when its answer comes.
@@ -174,7 +175,7 @@ pub struct Beat {
 /// The heartbeats of one call.
 pub struct Beats {
     /// When they were sent.
-    pub sent: Instant,
+    pub sent: LeaseTime,
     /// At most [`ITEMS_MAX`] items.
     pub beats: Vec<Beat>,
     /// The longest ttl among them: an answer is worthless after that.
@@ -197,7 +198,7 @@ pub struct Plan {
     /// Calls to send, each at most [`ITEMS_MAX`] long.
     pub calls: Vec<Beats>,
     /// When to plan again; `None` while no lease is held.
-    pub next: Option<Instant>,
+    pub next: Option<LeaseTime>,
 }
 
 /// The leases that are held. A lease has a place by number, since a worker that handles tens of thousands of jobs a
@@ -208,7 +209,7 @@ pub struct Table {
     /// Places without an entry.
     vacant: Vec<usize>,
     /// When the keeper wakes next by itself.
-    planned: Option<Instant>,
+    planned: Option<LeaseTime>,
 }
 
 impl Table {
@@ -220,7 +221,7 @@ impl Table {
         let pulse = Pulse {
             sent: asked,
             sure,
-            // By this process's clock from the time it was read; every answered extend corrects it.
+            // By this machine's clock from the time it was read; every answered extend corrects it.
             deadline: time.map(|time| now + time.std()),
             cancelled: false,
             ended: None,
@@ -281,7 +282,7 @@ impl Table {
     }
 
     /// The heartbeats that are due, and when to plan again. Ends the leases that could not be kept.
-    pub fn plan(&mut self, now: Instant) -> Plan {
+    pub fn plan(&mut self, now: LeaseTime) -> Plan {
         self.end_unkept(now);
         let mut calls: Vec<Beats> = Vec::new();
         if self.all().any(|entry| entry.next <= now) {
@@ -307,7 +308,7 @@ impl Table {
         Plan { calls, next: self.planned }
     }
 
-    fn end_unkept(&mut self, now: Instant) {
+    fn end_unkept(&mut self, now: LeaseTime) {
         let mut over = Vec::new();
         for (place, entry) in self.entries.iter().enumerate() {
             let Some(entry) = entry else { continue };
@@ -366,7 +367,7 @@ impl Table {
     }
 
     /// An extend call failed: its leases are retried soon, with their reports unless the engine refused one.
-    pub fn failed(&mut self, beats: Beats, now: Instant, refused: bool) {
+    pub fn failed(&mut self, beats: Beats, now: LeaseTime, refused: bool) {
         for beat in beats.beats {
             let Some(entry) = self.entry_mut(beat.place, &beat.kept) else { continue };
             let reported = beat.progress.is_some();

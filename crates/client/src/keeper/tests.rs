@@ -11,6 +11,7 @@ use tenure_core::time::Moment;
 use tokio::time::advance;
 
 use super::*;
+use crate::lease_clock::{LOOK, Slept};
 use tenure_testkit::fake::{Fake, Says, extended, is_extend, is_settle, lease, unavailable, well};
 
 const TTL: Span = Span::from_s(30);
@@ -20,12 +21,16 @@ fn s(seconds: u64) -> Duration {
 }
 
 fn on(fake: &Arc<Fake>) -> Keeper {
-    Keeper::start_here(fake.clone(), Namespace::main())
+    that_sleeps(fake, &Slept::default())
+}
+
+/// The same, on a machine that the test suspends.
+fn that_sleeps(fake: &Arc<Fake>, slept: &Slept) -> Keeper {
+    Keeper::start_here(fake.clone(), Namespace::main(), LeaseClock::of_tokio(slept))
 }
 
 async fn fresh(keeper: &Keeper, n: usize) -> Held {
-    let asked = Instant::now().into_std();
-    keeper.hold(&lease(n, None), TTL, asked).await.unwrap()
+    keeper.hold(&lease(n, None), TTL, keeper.clock().now()).await.unwrap()
 }
 
 fn told(what: impl Fn(&Extend) -> Extended + Send + 'static) -> Arc<Fake> {
@@ -78,8 +83,10 @@ async fn a_watch_sees_each_answered_heartbeat_and_renews_no_lease() {
     let watch = held.watch();
     for sent in [6, 12] {
         watch.moved_from(watch.stop_by()).await;
-        assert_eq!(watch.stop_by(), (begun + s(sent + 24)).into_std());
-        assert_eq!(watch.hard_limit(), held.hard_limit());
+        let now = keeper.clock().now();
+        assert_eq!((watch.stop_by().since(now), begun.elapsed()), (s(24), s(sent)));
+        assert_eq!(held.stop_by(), (begun + s(sent + 24)).into_std());
+        assert_eq!(watch.hard_limit().since(now), Duration::from_millis(28_500));
     }
     drop(held);
     let sent = fake.extends().len();
@@ -153,7 +160,7 @@ async fn a_lease_read_late_is_extended_before_its_work_starts() {
             call => well(call),
         });
         let keeper = on(&fake);
-        let asked = Instant::now().into_std();
+        let asked = keeper.clock().now();
         advance(late).await;
         let held = keeper.hold(&lease(1, None), TTL, asked).await.unwrap();
         assert_eq!(fake.extends().len(), extends, "read {late:?} after it was asked for");
@@ -173,7 +180,7 @@ async fn a_lease_that_cannot_be_confirmed_is_lost_and_released() {
             call => well(call),
         });
         let keeper = on(&fake);
-        let asked = Instant::now().into_std();
+        let asked = keeper.clock().now();
         advance(s(10)).await;
         let lost = keeper.hold(&lease(1, None), TTL, asked).await.err();
         assert_eq!(lost, Some(Stop::Lost));
@@ -196,7 +203,7 @@ async fn a_run_ends_at_its_deadline_by_the_holders_own_clock() {
     });
     let keeper = on(&fake);
     let begun = Instant::now();
-    let held = keeper.hold(&timed(1), TTL, begun.into_std()).await.unwrap();
+    let held = keeper.hold(&timed(1), TTL, keeper.clock().now()).await.unwrap();
     assert_eq!(held.stopped().await, Stop::Deadline);
     assert_eq!(begun.elapsed().as_secs(), 20);
 
@@ -211,7 +218,7 @@ async fn a_run_ends_at_its_deadline_by_the_holders_own_clock() {
     });
     let keeper = on(&fake);
     let begun = Instant::now();
-    let held = keeper.hold(&timed(2), TTL, begun.into_std()).await.unwrap();
+    let held = keeper.hold(&timed(2), TTL, keeper.clock().now()).await.unwrap();
     assert_eq!(held.stopped().await, Stop::Deadline);
     assert_eq!(begun.elapsed().as_secs(), 6 + 10, "sent in second 6, when 10 s were left");
 }
@@ -304,8 +311,89 @@ async fn heartbeats_go_on_while_the_holders_thread_is_blocked() {
     let fake = Fake::new(|call, _| well(call));
     let keeper = Keeper::start(fake.clone(), Namespace::main()).unwrap();
     let ttl = Span::from_s(1);
-    let held = keeper.hold(&lease(1, None), ttl, std::time::Instant::now()).await.unwrap();
+    let held = keeper.hold(&lease(1, None), ttl, keeper.clock().now()).await.unwrap();
     // This blocks the only thread of this runtime, as a handler may, for longer than the ttl.
     assert!(fake.until_blocking(is_extend, 6));
     assert_eq!(held.stop(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_lost_while_the_machine_is_suspended() {
+    let (fake, slept) = (Fake::new(|call, _| well(call)), Slept::default());
+    let run = that_sleeps(&fake, &slept);
+    // Nothing runs this one: its holder is on time without it.
+    let clock = LeaseClock::of_tokio(&slept);
+    let asleep = Keeper::unstarted(fake.clone(), Namespace::main(), clock);
+    let all = [fresh(&run, 1).await, fresh(&asleep, 2).await];
+    sleep(s(3)).await;
+    let [one, two] = &all;
+    let waiting = async { tokio::join!(one.stopped(), two.stopped()) };
+    tokio::pin!(waiting);
+    assert!(timeout(s(1), &mut waiting).await.is_err(), "they are held");
+
+    slept.suspend(2 * TTL.std());
+    for held in &all {
+        assert_eq!(held.stop(), Some(Stop::Lost));
+        assert!(held.hard_limit() < Instant::now().into_std());
+    }
+    let stops = timeout(LOOK, waiting).await;
+    assert_eq!(stops, Ok((Stop::Lost, Stop::Lost)), "half a second after it goes on");
+    sleep(s(60)).await;
+    assert!(fake.extends().is_empty(), "they may be another's by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_outlives_a_suspension_is_extended_at_once_and_still_ends_at_its_deadline() {
+    // As if the engine's clock had not gone on: it brings the deadline no nearer.
+    let fake = told(|extend| {
+        let Reply::Extend(answer) = extended(extend, Moment::ZERO.plus(TTL)) else {
+            unreachable!()
+        };
+        answer
+    });
+    let slept = Slept::default();
+    let keeper = that_sleeps(&fake, &slept);
+    let mut view = lease(1, None);
+    view.deadline = Some(view.granted_at.plus(Span::from_s(20)));
+    let held = keeper.hold(&view, TTL, keeper.clock().now()).await.unwrap();
+    let begun = Instant::now();
+    sleep(s(1)).await;
+    let stop_by = held.stop_by();
+    slept.suspend(s(15));
+    assert_eq!(stop_by - held.stop_by(), s(15));
+    assert_eq!(held.stop(), None);
+    fake.until(is_extend, 1).await;
+    assert!(begun.elapsed() <= s(1) + LOOK);
+    assert_eq!(held.stopped().await, Stop::Deadline);
+    assert_eq!(begun.elapsed(), s(20 - 15));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_whose_answer_slept_is_extended_before_its_work_starts() {
+    for (suspended, extends) in [(s(0), 0), (s(60), 1)] {
+        let (fake, slept) = (Fake::new(|call, _| well(call)), Slept::default());
+        let keeper = that_sleeps(&fake, &slept);
+        let asked = keeper.clock().now();
+        slept.suspend(suspended);
+        let held = keeper.hold(&lease(1, None), TTL, asked).await.unwrap();
+        assert_eq!(fake.extends().len(), extends);
+        assert_eq!(held.stop(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extend_that_was_sent_before_a_suspension_makes_nothing_sure() {
+    let slept = Slept::default();
+    let suspends = slept.clone();
+    let fake = Fake::new(move |call, before| {
+        if is_extend(call) && before == 0 {
+            suspends.suspend(s(60));
+        }
+        well(call)
+    });
+    let keeper = that_sleeps(&fake, &slept);
+    let asked = keeper.clock().now();
+    sleep(s(10)).await;
+    let lost = keeper.hold(&lease(1, None), TTL, asked).await.err();
+    assert_eq!(lost, Some(Stop::Lost));
 }

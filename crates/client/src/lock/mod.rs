@@ -21,12 +21,13 @@ use tenure_core::time::Span;
 use tenure_engine_api::CallError;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{AWAY_MAX, Answered, Asking, broken, passes, slice};
+use crate::asking::{AWAY_MAX, Answered, Asking, Sent, broken, passes, slice};
 use crate::backoff::Backoff;
 use crate::call_off;
 use crate::client::Client;
 use crate::ids;
 use crate::keeper::{Held, Keeper, Stop};
+use crate::lease_clock::LeaseTime;
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
@@ -199,7 +200,7 @@ impl Lock {
             lease.worker = ids::this_process().clone();
             lease.place = place.clone();
             lease.request_id = Some(id.clone());
-            let sent = Instant::now();
+            let sent = Sent::now(keeper.clock());
             let answer = call_off::lease_unless(&client, lease, off.wait()).await;
             if off.over {
                 return Err(LockError::CalledOff);
@@ -208,14 +209,15 @@ impl Lock {
                 Ok(mut leased) => {
                     let granted = leased.leases.pop();
                     let Answered { again, pause } =
-                        asking.answered(granted.is_some(), wait, sent.elapsed());
+                        asking.answered(granted.is_some(), wait, sent.here.elapsed());
                     if again {
                         self.observer.tell(|| LockEvent::Recovered);
                     }
                     let over = left() == Some(Duration::ZERO);
                     if let Some(view) = granted {
-                        if let Some(guard) =
-                            self.guard(view, &keeper, first_sent.unwrap_or(sent), &mut off).await?
+                        if let Some(guard) = self
+                            .guard(view, &keeper, first_sent.unwrap_or(sent.counts_from), &mut off)
+                            .await?
                         {
                             return Ok(guard);
                         }
@@ -233,7 +235,7 @@ impl Lock {
                     pause
                 }
                 Err(error) => {
-                    let Some(pause) = asking.failed(&error, sent, wait) else {
+                    let Some(pause) = asking.lease_failed(&error, sent, wait) else {
                         return Err(error.into());
                     };
                     let over = match left() {
@@ -260,7 +262,7 @@ impl Lock {
         &self,
         lease: LeaseView,
         keeper: &Keeper,
-        asked: Instant,
+        asked: LeaseTime,
         off: &mut Off<'_, impl Future<Output = ()>>,
     ) -> Result<Option<LockGuard>, LockError> {
         let held = match lease.lease {
@@ -268,7 +270,7 @@ impl Lock {
             Some(_) => {
                 let held = tokio::select! {
                     biased;
-                    held = keeper.confirm(&lease, self.ttl, asked.into_std()) => held.ok(),
+                    held = keeper.confirm(&lease, self.ttl, asked) => held.ok(),
                     () = off.wait() => None,
                 };
                 if held.is_none() {

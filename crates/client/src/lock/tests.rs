@@ -350,3 +350,27 @@ async fn a_release_is_tried_again_while_the_engine_is_away() {
     lock(&fake).acquire().await.unwrap().release().await.unwrap();
     assert_eq!(fake.settles().len(), 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_granted_before_a_suspension_is_asked_for_again() {
+    let slept = crate::lease_clock::Slept::default();
+    let suspends = slept.clone();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before == 0 => {
+            suspends.suspend(Duration::from_secs(60));
+            got(1)
+        }
+        Request::Lease(_) => got(2),
+        Request::Extend(extend) => Says::Now(Ok(Reply::Extend(Extended {
+            lost: extend.leases.iter().map(|item| item.lease.clone()).collect(),
+            ..Extended::default()
+        }))),
+        call => well(call),
+    });
+    let client = Client::that_sleeps(fake.clone(), &slept);
+    let guard = client.lock("deploy").unwrap().acquire().await.unwrap();
+    assert_eq!(guard.fence(), Fence::new(2));
+    slept.suspend(Duration::from_secs(60));
+    let stopped = tokio::time::timeout(crate::lease_clock::LOOK, guard.stopped()).await;
+    assert_eq!(stopped, Ok(Stop::Lost));
+}

@@ -3,14 +3,16 @@
 use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::time::Span;
 use tenure_engine_api::CallError;
-use tokio::time::Instant;
+
+use crate::asking::Sent;
+use crate::lease_clock::LeaseTime;
 
 /// An answered lease call.
 pub struct Asked {
     /// When it was first sent under its request id.
-    pub at: Instant,
+    pub at: LeaseTime,
     /// When it was sent last.
-    pub sent: Instant,
+    pub sent: Sent,
     pub wait: Span,
     /// How many jobs were asked for.
     pub max: usize,

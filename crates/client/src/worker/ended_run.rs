@@ -2,6 +2,7 @@
 
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::leased::{json_without_leased, without_leased};
+use tenure_core::names::QueueName;
 use tenure_core::refusal::Refusal;
 
 use super::job::Job;
@@ -49,6 +50,11 @@ impl EndedRun {
         let reported = self.outcome.progress.as_ref().map_or(0, |progress| progress.text().len());
         said + reported
             + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
+    }
+
+    /// The queues of the jobs that it pushes.
+    pub(super) fn pushes_to(&self) -> impl Iterator<Item = &QueueName> {
+        self.outcome.push.iter().map(|job| &job.queue)
     }
 
     pub(super) fn item(&self) -> SettleItem {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::caught::{self, Panicked};
 use super::job::Job;
 use crate::keeper::{Stop, lock};
+use crate::lease_clock::LOOK;
 use crate::outcome::SettleOutcome;
 
 /// The result of running one job.
@@ -137,7 +138,7 @@ async fn wind_up<F: Future<Output = SettleOutcome>>(
 ) -> Option<SettleOutcome> {
     let grace = Instant::now() + grace;
     loop {
-        // The limit moves while the lease is extended, and stands still once it is lost.
+        // The limit moves while the lease is extended, and comes nearer while the machine is suspended.
         let until = grace.min(Instant::from_std(job.hard_limit()));
         let works = job.threads().any();
         if until <= Instant::now() && !works {
@@ -146,7 +147,7 @@ async fn wind_up<F: Future<Output = SettleOutcome>>(
         tokio::select! {
             biased;
             done = poll_fn(|cx| caught::poll(handling.as_mut(), cx)) => return Some(outcome(done)),
-            () = sleep_until(until), if !works => {}
+            () = sleep_until(until.min(Instant::now() + LOOK)), if !works => {}
             () = job.threads().ended(), if works => {}
         }
     }

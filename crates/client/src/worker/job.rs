@@ -13,7 +13,7 @@ use tenure_core::lease::{
     Ending, Fence, LeaseView, LeasedResource, LimitVerdict, ResourceVerdict, Verdict,
 };
 use tenure_core::leased::json_without_leased;
-use tenure_core::names::{JobId, JobRef, LimitName, PoolName};
+use tenure_core::names::{JobId, JobRef, LimitName, PoolName, QueueName};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Page;
 use tenure_core::secret::Json;
@@ -110,6 +110,8 @@ struct SaidOnTheWay {
 /// State that all jobs of a worker share.
 pub(super) struct Surroundings {
     pub phase: watch::Receiver<Phase>,
+    /// From which the worker takes jobs.
+    pub queues: Vec<QueueName>,
     pub observer: Observer<Event>,
     pub client: Client,
 }

@@ -430,6 +430,7 @@ impl Worker {
         }
         let around = Surroundings {
             phase: self.phase.subscribe(),
+            queues: self.queues.clone(),
             observer: self.observer.clone(),
             client: self.client.clone(),
         };
@@ -443,8 +444,9 @@ impl Worker {
             },
             stopper: self.stopper(),
         });
+        let clock = context.keeper.clock().clone();
         let mut work = Work::new(context, self.ttl);
-        let ended = Taking::of(&self).take(&self, &mut work).await;
+        let ended = Taking::of(&self, clock).take(&self, &mut work).await;
         work.give_back_waiting();
         let jobs = work.jobs;
         self.drain(work).await;

@@ -1,9 +1,10 @@
 //! Settler: delivers the outcomes of handlers, many in one call.
 //!
 //! One bad outcome must not cost the others: a call that is refused for one of its items is sent again without it. An
-//! undeliverable outcome is retried for a minute. An outcome that the engine refuses is replaced: first by a failed
-//! attempt with the refusal as its error, then by a release, so that the job does not count as lost. Outcomes that ride
-//! with a lease call, and are not answered by it, are sent again alone.
+//! undeliverable outcome is retried for a minute. One whose follow-ups find a full queue is retried for as long as its
+//! lease is held: a consumer that is slow must not cost what was done. An outcome that the engine refuses is replaced:
+//! first by a failed attempt with the refusal as its error, then by a release, so that the job does not count as lost.
+//! Outcomes that ride with a lease call, and are not answered by it, are sent again alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,11 +22,11 @@ use super::ended_run::EndedRun;
 use super::job::Surroundings;
 use super::spans;
 use super::stages::Stages;
-use super::{Event, NotSettled};
+use super::{Event, NotSettled, Phase};
 use crate::asking::{is_engines, passes};
 use crate::backoff::Backoff;
 use crate::client::Client;
-use crate::keeper::Held;
+use crate::keeper::{Held, Stop};
 
 /// How long the delivery of an outcome is retried.
 const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
@@ -57,9 +58,18 @@ impl Settler {
             let items = batch.iter().map(EndedRun::item).collect();
             let span = spans::settle(batch.iter().map(|said| &said.job));
             let error = match self.client.settle(items).instrument(span).await {
-                Ok(settled) => return self.answered(batch, settled),
+                Ok(settled) => {
+                    batch = self.answered(batch, settled);
+                    if !batch.is_empty() {
+                        sleep(backoff.wait()).await;
+                    }
+                    continue;
+                }
                 Err(error) => error,
             };
+            if error.code() == Some(Code::QueueFull) && self.waits_for_room(&batch) {
+                until = Instant::now() + DELIVER_MAX;
+            }
             match error {
                 CallError::Refused(no) if batch.len() > 1 && !no_ones(&no) => {
                     // The refused item is known by its index, or is found by halving.
@@ -84,9 +94,34 @@ impl Settler {
         Box::pin(self.deliver(batch))
     }
 
-    fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) {
-        for (EndedRun { job, .. }, settled) in batch.iter().zip(settled) {
-            let id = || job.id().clone();
+    /// Whether these wait for room in the queues of their follow-ups without an end of their own. A worker that stops
+    /// waits no longer than for any other answer; nor does one that takes jobs from such a queue itself, since its slots
+    /// could all wait for each other.
+    fn waits_for_room(&self, batch: &[EndedRun]) -> bool {
+        let queues = &self.around.queues;
+        let makes_room = |said: &EndedRun| said.pushes_to().any(|queue| queues.contains(queue));
+        let held = |said: &EndedRun| said.job.held().stop() != Some(Stop::Lost);
+        let works = *self.around.phase.borrow() == Phase::Working && !self.stages.is_closed();
+        works && batch.iter().all(|said| held(said) && !makes_room(said))
+    }
+
+    /// Reports the answers; returns the outcomes to be sent again. Their leases are still held: an earlier outcome of
+    /// the same call took the last room in the queue of their follow-ups.
+    #[must_use]
+    fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) -> Vec<EndedRun> {
+        let (mut again, mut over) = (Vec::new(), Vec::new());
+        // What is not answered is over too.
+        let answers = settled.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+        for (said, settled) in batch.into_iter().zip(answers) {
+            let Some(settled) = settled else {
+                over.push(said);
+                continue;
+            };
+            if !settled.ok && settled.code == Some(Code::QueueFull) {
+                again.push(said);
+                continue;
+            }
+            let id = || said.job.id().clone();
             self.around.observer.tell(|| match settled.code {
                 _ if settled.ok => Event::Settled { job: id(), state: settled.state },
                 Some(Code::AlreadySettled) => {
@@ -94,8 +129,10 @@ impl Settler {
                 }
                 _ => Event::NotSettled { job: id(), why: NotSettled::Lost },
             });
+            over.push(said);
         }
-        self.over(&batch);
+        self.over(&over);
+        again
     }
 
     /// The replacements of outcomes that the engine did not accept.
@@ -145,7 +182,9 @@ impl Riding {
         let span = spans::settle(self.batch.iter().map(|said| &said.job));
         match client.settle_and_lease(items, lease.clone()).instrument(span).await {
             Ok(both) => {
-                self.settler.answered(std::mem::take(&mut self.batch), both.settled);
+                // What found no room is sent again alone, when this is dropped.
+                let batch = std::mem::take(&mut self.batch);
+                self.batch = self.settler.answered(batch, both.settled);
                 both.lease.transpose().map(Option::unwrap_or_default).map_err(CallError::Refused)
             }
             Err(CallError::Refused(no)) if !no_ones(&no) => {

@@ -191,6 +191,11 @@ impl Stages {
         self.lock().closed = true;
     }
 
+    /// Whether the worker is gone.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Room for more jobs. `ahead`: also for as many as end while a call is under way. `rides`: the gathered outcomes
     /// are sent in the same call that asks for these jobs, before it is granted any.
     pub fn room(&self, ahead: bool, rides: bool) -> Room {

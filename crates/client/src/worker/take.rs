@@ -24,9 +24,10 @@ use super::settler::Riding;
 use super::stages::GATHER_MAX;
 use super::work::{Work, poll_once};
 use super::{Event, Order, Phase, Until, WorkError, Worker};
-use crate::asking::{Answered, Asking, slice};
+use crate::asking::{Answered, Asking, Sent, slice};
 use crate::call_off;
 use crate::ids;
+use crate::lease_clock::LeaseClock;
 use crate::until_empty;
 
 /// Returns when the worker takes no more jobs.
@@ -39,6 +40,7 @@ async fn ended(phase: &mut watch::Receiver<Phase>) {
 pub struct Taking {
     queues: Vec<QueueName>,
     asking: Asking,
+    clock: LeaseClock,
     /// Since when no heartbeat has been answered.
     beats_fail_since: Option<Instant>,
     /// The lease call under way.
@@ -67,10 +69,11 @@ type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
     /// With the worker's queues, before the first call.
-    pub fn of(worker: &Worker) -> Self {
+    pub fn of(worker: &Worker, clock: LeaseClock) -> Self {
         Taking {
             queues: worker.queues.clone(),
             asking: Asking::patient(),
+            clock,
             beats_fail_since: None,
             call: None,
             room_since: None,
@@ -117,7 +120,7 @@ impl Taking {
                     self.call = None;
                     if *worker.phase.borrow() != Phase::Working {
                         if let Err(error) = &asked.answer {
-                            self.asking.failed(error, asked.sent, asked.wait);
+                            self.asking.lease_failed(error, asked.sent, asked.wait);
                         }
                         work.give_back(std::future::ready(asked));
                         self.take_back(worker, work);
@@ -217,11 +220,11 @@ impl Taking {
         // Retried by this loop, so that each failure is reported at once.
         let client = worker.client.once();
         let pause = std::mem::take(&mut self.pause);
-        let observer = worker.observer.clone();
+        let (observer, clock) = (worker.observer.clone(), self.clock.clone());
         let (away_since, away_max) = (self.asking.away_since(), worker.away_max);
         Box::pin(async move {
-            let nothing = |sent| Asked {
-                at: first_sent.unwrap_or(sent),
+            let nothing = |sent: Sent| Asked {
+                at: first_sent.unwrap_or(sent.counts_from),
                 sent,
                 wait,
                 max,
@@ -231,11 +234,11 @@ impl Taking {
             };
             if !pause.is_zero() {
                 tokio::select! {
-                    () = ended(&mut phase) => return nothing(Instant::now()),
+                    () = ended(&mut phase) => return nothing(Sent::now(&clock)),
                     () = sleep(pause) => {}
                 }
             }
-            let sent = Instant::now();
+            let sent = Sent::now(&clock);
             let mut off_phase = phase.clone();
             let off = ended(&mut off_phase);
             let first: LeaseFuture<'_> = match riding {
@@ -243,7 +246,7 @@ impl Taking {
                 None => Box::pin(client.lease(lease.clone())),
             };
             let mut answering = pin!(call_off::answer_unless(&client, first, lease, off));
-            let due = sent + wait.std();
+            let due = sent.here + wait.std();
             let gives_up_at = away_max.map(|most| (away_since.unwrap_or(due) + most).max(due));
             let mut late = false;
             let answer = loop {
@@ -304,7 +307,7 @@ impl Taking {
         };
         let now = Instant::now();
         let Answered { again, pause } =
-            self.asking.answered(!leases.is_empty(), asked.wait, now - asked.sent);
+            self.asking.answered(!leases.is_empty(), asked.wait, now - asked.sent.here);
         self.pause = pause;
         if again || asked.late {
             worker.observer.tell(|| Event::Recovered);
@@ -328,7 +331,7 @@ impl Taking {
         error: &CallError,
         asked: &Asked,
     ) -> Result<(), WorkError<Infallible>> {
-        let Some(pause) = self.asking.failed(error, asked.sent, asked.wait) else {
+        let Some(pause) = self.asking.lease_failed(error, asked.sent, asked.wait) else {
             return Err(WorkError::Call(error.clone()));
         };
         let away = self.asking.away();

@@ -22,6 +22,7 @@ use super::run::{WorkerContext, fill_slot};
 use super::settler::Riding;
 use super::stages::Stages;
 use crate::call_off::{give_back, settle_back, take_back};
+use crate::lease_clock::LeaseTime;
 use crate::outcome::SettleOutcome;
 
 /// Calls that deliver outcomes. They go on if the worker is dropped: no outcome of a handler may be lost.
@@ -121,7 +122,7 @@ impl Work {
     }
 
     /// Starts heartbeats for granted jobs; `asked` is when their call was first sent.
-    pub fn arrived(&mut self, leases: Vec<LeaseView>, asked: Instant, now: Instant) {
+    pub fn arrived(&mut self, leases: Vec<LeaseView>, asked: LeaseTime, now: Instant) {
         if leases.is_empty() {
             return;
         }
@@ -133,7 +134,7 @@ impl Work {
             let client = self.context.settler.client.clone();
             self.tasks.spawn(async move { give_back(&client, strange).await });
         }
-        let held = self.context.keeper.hold_all(&leases, self.ttl, asked.into_std());
+        let held = self.context.keeper.hold_all(&leases, self.ttl, asked);
         let jobs = leases.iter_mut().map(|lease| lease.job.take()).collect::<Vec<_>>();
         let whole = leases.into_iter().zip(jobs).zip(held);
         let jobs = whole.filter_map(|((lease, job), held)| {

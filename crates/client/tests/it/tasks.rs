@@ -13,7 +13,7 @@ use tenure::core::requests::{AddResources, GetResource};
 use tenure::core::settings::NewResource;
 use tenure::tasks::{FromRun, Handlers, State, Task, TaskError, UnknownKind};
 use tenure::testing::Sandbox;
-use tenure::{Job, JobRef, JobView, Json, Need, SettleOutcome, Span};
+use tenure::{Event, Job, JobRef, JobView, Json, Need, NewJob, SettleOutcome, Span};
 
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 struct Welcome {
@@ -335,4 +335,37 @@ async fn a_task_makes_its_needs_of_its_values() {
     assert_eq!(serde_json::to_value(follow_up.needs).unwrap()[0]["limit"], "site:c");
     let lost = SettleOutcome::succeeded().then_task(&visit(""));
     assert!(lost.push.is_empty(), "a name that is none is a failed attempt");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_outcomes_that_push_to_a_queue_with_room_for_one_the_second_waits() {
+    let sandbox = Sandbox::new().unwrap();
+    let client = sandbox.client();
+    client.queue("next").max_waiting(1).set().await.unwrap();
+    for id in ["a", "b"] {
+        client.push("q").id(id).await.unwrap();
+    }
+    let unsettled = Arc::new(AtomicUsize::new(0));
+    let (seen, both) = (unsettled.clone(), Arc::new(tokio::sync::Barrier::new(2)));
+    let work = client.worker(["q"]).concurrency(2).max_jobs(2).observe(move |event| {
+        let no = matches!(event, Event::NotSettled { .. } | Event::OutcomeRefused { .. });
+        seen.fetch_add(usize::from(no), Ordering::SeqCst);
+    });
+    let work = work.run(move |_| {
+        let both = both.clone();
+        async move {
+            // So that both are settled in one call.
+            both.wait().await;
+            SettleOutcome::succeeded().then(NewJob::new("next".parse().unwrap()))
+        }
+    });
+    let next = client.worker(["next"]).max_jobs(2).run(|_| async {});
+    let worked = tokio::time::timeout(s(20), async { tokio::join!(work, next) }).await;
+    let (first, second) = worked.expect("the second outcome was lost");
+    assert_eq!((first.unwrap().jobs, second.unwrap().jobs), (2, 2));
+    assert_eq!(unsettled.load(Ordering::SeqCst), 0);
+    for id in ["a", "b"] {
+        let job = job(&sandbox, id).await;
+        assert_eq!((job.state, job.attempt), (JobState::Succeeded, 1));
+    }
 }

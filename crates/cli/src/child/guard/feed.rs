@@ -7,13 +7,11 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
 
 use tenure::keeper::LeaseWatch;
+use tenure::lease_clock::LeaseTime;
 use tokio::sync::watch;
-use tokio::time::sleep_until;
 
-use super::clock::Translation;
 use super::wire::{self, LeaseTimes};
 
 /// The connection to a guard, with the pings that it answered.
@@ -49,35 +47,39 @@ impl GuardVoice {
     }
 }
 
-/// Until when CMD may run, on the guard's clock.
+/// Until when CMD may run.
 pub struct Feed {
     lease: LeaseWatch,
-    translation: Translation,
 }
 
 impl Feed {
     /// Feeds the times of this lease.
     pub fn of(lease: LeaseWatch) -> Self {
-        Feed { lease, translation: Translation::from_now() }
+        Feed { lease }
     }
 
     /// Sends the guard the current times, and returns until when CMD may run.
     ///
     /// # Errors
     /// The guard is gone.
-    pub fn tell(&mut self, socket: &UnixStream) -> io::Result<Instant> {
-        let stop = self.lease.stop_by();
-        let [stop_by, kill_by] = self.translation.of([stop, self.lease.hard_limit()]);
-        wire::tell_lease(socket, LeaseTimes { stop_by, kill_by })?;
+    pub fn tell(&self, socket: &UnixStream) -> io::Result<LeaseTime> {
+        let (stop, limit) = (self.lease.stop_by(), self.lease.hard_limit());
+        let times = LeaseTimes { stop_by: stop.since_start(), kill_by: limit.since_start() };
+        wire::tell_lease(socket, times)?;
         Ok(stop)
+    }
+
+    /// Waits for this moment.
+    pub async fn comes(&self, at: LeaseTime) {
+        self.lease.comes(at).await;
     }
 
     /// Sends the times again with every answered heartbeat; the guard has `sent` already. Returns when the guard does not
     /// listen.
-    pub async fn go_on(mut self, voice: &GuardVoice, sent: Instant) {
+    pub async fn go_on(self, voice: &GuardVoice, sent: LeaseTime) {
         // The time that the guard was sent last, and the last one that it confirmed.
         let (mut sent, mut confirmed) = (sent, sent);
-        let mut unconfirmed: Option<(i32, Instant)> = None;
+        let mut unconfirmed: Option<(i32, LeaseTime)> = None;
         loop {
             let answer = async move {
                 match unconfirmed {
@@ -103,7 +105,7 @@ impl Feed {
                     unconfirmed.get_or_insert_with(|| (voice.ping(), stop_by));
                 }
                 // Without a later time it would have ended CMD by now.
-                () = sleep_until(confirmed.into()), if unconfirmed.is_some() => return,
+                () = self.comes(confirmed), if unconfirmed.is_some() => return,
             }
         }
     }

@@ -8,6 +8,7 @@ use tenure_core::requests::{Reply, Request};
 use tokio::time::sleep;
 
 use super::*;
+use crate::lease_clock::{LOOK, Slept};
 use tenure_testkit::fake::{Fake, Says, granted, is_lease, unavailable, unknown, well};
 
 #[tokio::test(start_paused = true)]
@@ -173,4 +174,58 @@ async fn a_stop_does_not_wait_for_an_engine_that_no_call_has_reached() {
     stopper.drain();
     run.await.unwrap().unwrap();
     assert_eq!(begun.elapsed(), s(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_ends_when_its_machine_was_suspended_for_longer_than_its_lease() {
+    // Suspended while the handler works, and while it uses its grace after its lease was lost in second 24.
+    for (at, grace, extends) in [(s(3), s(0), true), (s(25), s(60), false)] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before == 0 => granted([1]),
+            Request::Extend(_) if !extends => unavailable(),
+            call => well(call),
+        });
+        let slept = Slept::default();
+        let work = Client::that_sleeps(fake.clone(), &slept).worker(queues(&["q"]));
+        let begun = Instant::now();
+        let run = work.max_jobs(1).stop_grace(grace).run(async move |job: Job| {
+            job.stopped().await;
+            sleep(s(3_600)).await;
+        });
+        let suspended = async {
+            sleep(at).await;
+            slept.suspend(s(60));
+        };
+        let (worked, ()) = tokio::join!(run, suspended);
+        assert_eq!(worked, Ok(Worked { jobs: 1 }));
+        assert!(begun.elapsed() <= at + LOOK, "{:?}", begun.elapsed());
+        assert!(fake.settles().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_whose_answer_was_read_after_a_suspension_is_not_worked_on() {
+    let slept = Slept::default();
+    let suspends = slept.clone();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before == 0 => {
+            suspends.suspend(s(60));
+            granted([1])
+        }
+        Request::Extend(extend) => Says::Now(Ok(Reply::Extend(Extended {
+            lost: extend.leases.iter().map(|item| item.lease.clone()).collect(),
+            ..Extended::default()
+        }))),
+        call => well(call),
+    });
+    let work = Client::that_sleeps(fake.clone(), &slept).worker(queues(&["q"]));
+    let begun = Arc::new(AtomicUsize::new(0));
+    let inside = begun.clone();
+    let run = work.max_jobs(1).run(move |_| {
+        inside.fetch_add(1, Ordering::SeqCst);
+        std::future::ready(())
+    });
+    run.await.unwrap();
+    assert_eq!(begun.load(Ordering::SeqCst), 0, "it is another's by now");
+    assert_eq!(ends(&fake.settles()[0]), [("l1".to_owned(), "released")]);
 }

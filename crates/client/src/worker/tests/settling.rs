@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use tenure_core::lease::{Ending, SettledLease};
+use tenure_core::lease::{Ending, SettleItem, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Reply, Request, Settled};
+use tenure_core::requests::{Reply, Request, Settle, Settled};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tokio::time::sleep;
@@ -237,4 +237,134 @@ async fn an_outcome_waits_for_room_in_the_queue_of_its_follow_up() {
     let settles = fake.settles();
     assert_eq!(settles.len(), 6);
     assert!(settles.iter().all(|settle| *settle == settles[0]), "it did not fail");
+}
+
+/// Settles as an engine does whose queue `next` has no room while `full`: a call is refused if its first item pushes
+/// there; a later item alone is answered so.
+fn settled_without_room(settle: &Settle, full: bool) -> Says {
+    let stays = |item: &SettleItem| full && !item.push.is_empty();
+    if settle.settle.first().is_some_and(stays) {
+        let no = Refusal::heard(Code::QueueFull, "queue 'next' is full", "");
+        return Says::Now(Err(CallError::Refused(no.item(0))));
+    }
+    let Reply::Settle(mut answer) = settled(settle) else { unreachable!() };
+    for (item, answer) in settle.settle.iter().zip(&mut answer.settled) {
+        if stays(item) {
+            (answer.ok, answer.state, answer.code) = (false, None, Some(Code::QueueFull));
+        }
+    }
+    Says::Now(Ok(Reply::Settle(answer)))
+}
+
+/// Each job succeeds; the second one pushes to this queue.
+fn pushing_to(
+    queue: &str,
+) -> impl Fn(Job) -> std::future::Ready<SettleOutcome> + Send + Sync + 'static {
+    let push = tenure_core::job::NewJob::new(queues(&[queue]).remove(0));
+    move |job: Job| {
+        let said = SettleOutcome::succeeded();
+        std::future::ready(if job.lease_id() == "l2" { said.then(push.clone()) } else { said })
+    }
+}
+
+fn events_of(work: Worker) -> (Worker, Arc<Mutex<Vec<Event>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let seen = told.clone();
+    (work.observe(move |event| lock(&seen).push(event.clone())), told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_whose_room_an_earlier_one_took_is_sent_again_while_its_lease_is_held() {
+    for rides in [true, false] {
+        let begun = Instant::now();
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before == 0 => granted(1..=2),
+            Request::Settle(settle) => settled_without_room(settle, begun.elapsed() < s(100)),
+            call => well(call),
+        });
+        let work = worker(&fake).concurrency(2);
+        let work = if rides { work } else { work.max_jobs(2) };
+        let (work, told) = events_of(work);
+        let stopper = work.stopper();
+        let run = tokio::spawn(work.run(pushing_to("next")));
+        fake.until(is_settle, 1).await;
+        sleep(s(110)).await;
+        stopper.drain();
+        assert_eq!(run.await.unwrap(), Ok(Worked { jobs: 2 }));
+        let settled: Vec<String> = lock(&told)
+            .iter()
+            .filter_map(|event| match event {
+                Event::Settled { job, .. } => Some(job.to_string()),
+                Event::NotSettled { .. } | Event::OutcomeRefused { .. } => panic!("{event:?}"),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(settled, ["j1", "j2"]);
+        let sent = fake.settled();
+        let last = sent.last().unwrap();
+        assert_eq!((ends(&sent[sent.len() - 1..])[0].1, last.push.len()), ("succeeded", 1));
+        assert!((50..100).contains(&sent.len()), "{} calls, after pauses that grow", sent.len());
+        let extended = |(_, call): &(Instant, tenure_core::requests::Extend)| {
+            call.leases.iter().any(|item| item.lease == "l2")
+        };
+        assert!(fake.extends().iter().filter(|call| extended(call)).count() >= 16);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_waits_a_minute_for_room_if_its_worker_stops_or_makes_the_room_itself() {
+    for (queue, ends) in [("next", "drained"), ("next", "dropped"), ("q", "never")] {
+        let fake = Fake::new(|call, before| match call {
+            Request::Lease(_) if before == 0 => granted(1..=2),
+            Request::Settle(settle) => settled_without_room(settle, true),
+            call => well(call),
+        });
+        let (work, told) = events_of(worker(&fake).concurrency(2).drain_timeout(s(100)));
+        let stopper = work.stopper();
+        let run = tokio::spawn(work.run(pushing_to(queue)));
+        fake.until(is_settle, 1).await;
+        if ends != "never" {
+            sleep(s(70)).await;
+        }
+        match ends {
+            "drained" => stopper.drain(),
+            "dropped" => run.abort(),
+            _ => {}
+        }
+        let begun = Instant::now();
+        let refused = |event: &Event| matches!(event, Event::OutcomeRefused { .. });
+        while !lock(&told).iter().any(refused) {
+            assert!(begun.elapsed() < s(100), "it waits without an end");
+            sleep(s(1)).await;
+        }
+        assert!((56..64).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+        stopper.drain();
+        assert_eq!(run.await.is_err(), ends == "dropped");
+        let sent = fake.settled();
+        let Ending::Failed { error, .. } = &sent.last().unwrap().ending else { panic!("{sent:?}") };
+        assert!(error.contains("queue 'next' is full"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_waits_for_room_is_lost_with_its_lease() {
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before == 0 => granted(1..=2),
+        Request::Settle(settle) if begun.elapsed() > s(30) => {
+            let Reply::Settle(mut answer) = settled(settle) else { unreachable!() };
+            for answer in &mut answer.settled {
+                (answer.ok, answer.state, answer.code) = (false, None, Some(Code::LeaseLost));
+            }
+            Says::Now(Ok(Reply::Settle(answer)))
+        }
+        Request::Settle(settle) => settled_without_room(settle, true),
+        Request::Extend(_) => unavailable(),
+        call => well(call),
+    });
+    let (work, told) = events_of(worker(&fake).concurrency(2).max_jobs(2).drain_timeout(s(100)));
+    work.run(pushing_to("next")).await.unwrap();
+    assert!((30..33).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    let last = lock(&told).last().cloned();
+    assert!(matches!(&last, Some(Event::NotSettled { why: NotSettled::Lost, .. })), "{last:?}");
 }
