@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
-use tenure_testkit::{Dice, TempDir};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{Dice, TempDir, needs_redis};
 
 use crate::copy::shared::Server;
 use crate::copy::{answer, done, ended, folder, run, tenure};
@@ -129,9 +129,7 @@ fn what_cannot_be_saved_leaves_no_file() {
 
 #[test]
 fn a_shared_store_is_saved_by_any_server_and_restored_to_redis_and_to_a_folder() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let (leader, file) = (Server::start(&redis.url()), dir.join("backup"));
     let file = file.to_str().unwrap();
@@ -295,9 +293,7 @@ fn a_backup_is_whole_or_not_there_whatever_is_killed() {
 
 #[test]
 fn a_backup_of_a_shared_store_survives_the_death_of_redis_or_is_not_there() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, mut redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let lines = heavy(&dir, 60);
     let server = Server::start(&redis.url());

@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer};
 
 const WELL: [&str; 2] = ["--maxmemory", "100mb"];
 
@@ -33,9 +34,7 @@ fn levels<'a>(report: &'a Value, check: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_well_configured_redis_with_two_servers_passes() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Always, &WELL);
     // Before a server has made a store, the Redis is examined all the same.
     let (code, out, err) = tenure(&["doctor", &redis.url()]);
@@ -59,9 +58,7 @@ fn a_well_configured_redis_with_two_servers_passes() {
 
 #[test]
 fn what_is_wrong_is_exit_1_and_says_what_to_change() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Off, &["--maxmemory-policy", "allkeys-lru"]);
     let (code, out, err) = tenure(&["doctor", &server.url()]);
     assert_eq!(code, 1, "{out}");
@@ -77,9 +74,7 @@ fn what_is_wrong_is_exit_1_and_says_what_to_change() {
 
 #[test]
 fn what_is_worth_a_look_passes() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Everysec, &WELL);
     let (code, out, _) = tenure(&["doctor", &server.url()]);
     assert_eq!(code, 0, "{out}");
@@ -88,9 +83,7 @@ fn what_is_worth_a_look_passes() {
 
 #[test]
 fn a_replica_that_can_be_promoted_is_noted() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisSentinel::start_with(Aof::Always);
     let (code, report) = doctor(&redis.url());
     assert_eq!((code, levels(&report, "replicas")), (0, vec!["look"]), "{report}");
@@ -112,9 +105,7 @@ fn the_exit_code_tells_no_answer_from_a_bad_password_or_address() {
         assert_eq!((ended, out.as_str()), (code, ""), "{url}: {err}");
         assert!(err.starts_with("tenure: "), "{err}");
     }
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Off, &["--requirepass", "s3cret"]);
     for login in ["", ":wr0ng@"] {
         let url = format!("redis://{login}127.0.0.1:{}", server.port());
@@ -242,9 +233,7 @@ fn a_token_that_is_not_the_servers_is_wrong() {
 
 #[test]
 fn a_server_whose_store_is_away_is_not_told_to_be_started() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &WELL);
     let server = Server::start(&redis.url(), None);
     let until = Instant::now() + Duration::from_secs(60);

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{Dice, needs_redis};
 
 /// Most runs at once.
 const CAP: usize = 3;
@@ -398,9 +398,7 @@ fn kills_never_make_a_scrapyd_exceed_its_cap() {
 
 #[test]
 fn kills_never_make_a_scrapyd_exceed_its_cap_on_redis() {
-    if !tenure_testkit::redis::wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Always, &[]);
     chaos(|_| format!("{}?forgets=never", redis.url()));
 }

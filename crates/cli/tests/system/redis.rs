@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
 
 /// Longer than this nothing here takes, and shorter than the waits that must end early.
 const SOON: Duration = Duration::from_secs(30);
@@ -164,9 +165,7 @@ fn granted(poll: JoinHandle<std::io::Result<(u16, Value)>>) -> String {
 
 #[test]
 fn every_command_finds_the_servers_of_a_store_in_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let url = &redis.url();
     let _server = Server::start(url);
@@ -206,9 +205,7 @@ fn every_command_finds_the_servers_of_a_store_in_redis() {
 
 #[test]
 fn stores_with_names_of_their_own_do_not_see_each_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (shop, blog) = (redis.url() + "?name=shop", redis.url() + "?name=blog&forgets=never");
     let _servers = [&shop, &blog].map(|store| Server::start(store));
@@ -222,9 +219,7 @@ fn stores_with_names_of_their_own_do_not_see_each_other() {
 
 #[test]
 fn redis_cluster_and_sentinel_addresses_work() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start_with(2, Aof::Off);
     let sentinel = RedisSentinel::start_with(Aof::Off);
     for url in [cluster.url(), sentinel.url()] {
@@ -243,9 +238,7 @@ fn redis_cluster_and_sentinel_addresses_work() {
 
 #[test]
 fn what_is_pushed_at_one_server_is_leased_at_another() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     done(&a.url(), &["push", "q", "1", "--id", "one"]);
@@ -265,9 +258,7 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
 
 #[test]
 fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     for (id, here, there) in [("one", &a, &b), ("two", &b, &a)] {
@@ -283,9 +274,7 @@ fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
 
 #[test]
 fn a_job_waiter_at_a_killed_server_blocks_no_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     // The one at the killed server stands before the other.
@@ -306,9 +295,7 @@ fn a_job_waiter_at_a_killed_server_blocks_no_other() {
 
 #[test]
 fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (mut a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     let (here, there) = (a.poll("q", "here"), b.poll("q", "there"));
@@ -323,9 +310,7 @@ fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
 
 #[test]
 fn a_server_without_its_redis_is_degraded_until_it_is_back() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &[]);
     redis.kill();
     let mut server = Server::start_with(&redis.url(), &[]);
@@ -350,9 +335,7 @@ fn a_server_without_its_redis_is_degraded_until_it_is_back() {
 
 #[test]
 fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &["--requirepass", "richtig"]);
     let host = format!("127.0.0.1:{}", redis.port());
     for (url, code, part) in [
@@ -398,9 +381,7 @@ fn what_an_answer_survives_is_no_servers_to_say() {
 
 #[test]
 fn retain_bytes_stay_for_servers_started_without_the_option() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let payload = format!("\"{}\"", "x".repeat(10_000));
     let done_jobs = |server: &Server| {

@@ -5,8 +5,8 @@ pub mod shared;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{TempDir, needs_redis};
 
 use shared::Server;
 
@@ -55,9 +55,7 @@ pub fn folder(dir: &TempDir, name: &str) -> String {
 
 #[test]
 fn a_used_target_is_refused_and_a_paused_source_can_be_thawed() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, server) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let (first, redis) = (folder(&dir, "first"), server.url());
     done(&first, &["push", "mail", "1"]);

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 use crate::operating::{SOON, Server, tenure, told};
 
@@ -139,9 +140,7 @@ fn a_sealed_folder_is_served_saved_and_sealed_again() {
 
 #[test]
 fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let home = Home::new();
     fs::create_dir(home.path("redis")).unwrap();
     let redis = RedisServer::start(Aof::Always, &["--dir", home.path("redis").to_str().unwrap()]);

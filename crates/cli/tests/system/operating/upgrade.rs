@@ -11,7 +11,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 use crate::operating::{SOON, Server, tenure, told};
 
@@ -195,9 +196,7 @@ fn a_folder_of_the_release_before_is_opened_and_goes_on() {
 
 #[test]
 fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let home = tempfile::tempdir().unwrap();
     for name in ["layout-11.rdb.gz", "layout-12.rdb.gz"] {
         let redis = redis_of(&home.path().join(name), name);

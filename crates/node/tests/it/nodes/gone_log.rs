@@ -3,16 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 use crate::nodes::snapshots::push_until_turned;
 
 #[test]
 fn an_owner_whose_log_is_gone_writes_the_store_anew() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let gone: [&[&[&str]]; 3] = [
         &[&["DEL", "{shop}:log"]],
         &[&["RENAME", "{shop}:log", "{shop}:elsewhere"]],

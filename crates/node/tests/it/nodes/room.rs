@@ -13,15 +13,13 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
 use tenure_engine_api::Engine;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG, queue};
 
 #[test]
 fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -88,9 +86,7 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
 
 #[test]
 fn an_owner_says_so_while_its_redis_would_drop_keys() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);

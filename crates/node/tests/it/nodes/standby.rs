@@ -11,7 +11,7 @@ use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_engine_api::EngineExt;
 use tenure_node::StoreLeader;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG, queue};
 use crate::nodes::line::Line;
@@ -41,9 +41,7 @@ fn break_the_log(bench: &Bench) {
 
 #[test]
 fn a_takeover_reads_only_entries_that_its_follower_lacks() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -69,9 +67,7 @@ fn a_takeover_reads_only_entries_that_its_follower_lacks() {
 
 #[test]
 fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -105,9 +101,7 @@ fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
 
 #[test]
 fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -138,9 +132,7 @@ fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
 
 #[test]
 fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -166,9 +158,7 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
 
 #[test]
 fn rows_that_are_ahead_of_their_store_are_read_anew() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -197,9 +187,7 @@ fn rows_that_are_ahead_of_their_store_are_read_anew() {
 
 #[test]
 fn a_member_that_was_deposed_follows_from_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let line = Line::to(&bench.runtime, bench.redis.port());
     let first = bench.member_with(&line.url(), "http://first", |_| {});
@@ -227,9 +215,7 @@ fn a_member_that_was_deposed_follows_from_nothing() {
 
 #[test]
 fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -259,9 +245,7 @@ fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
 
 #[test]
 fn the_store_is_handed_to_the_standby_that_is_furthest() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
