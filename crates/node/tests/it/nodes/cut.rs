@@ -96,9 +96,7 @@ fn a_partitioned_leader_is_replaced_though_it_answers_servers() {
 #[test]
 fn a_script_that_fails_midway_answers_nothing_and_says_why() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..10).unwrap();
     // Somebody wrote to the log by hand: an append fails after it has found the right leader.
     let (log, number) = ("{shop}:log", bench.end());

@@ -32,9 +32,7 @@ use crate::nodes::line::Line;
 #[test]
 fn a_follower_forwards_and_takes_over_with_all_answered_calls() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1_000).unwrap();
     assert_eq!(bench.lease(&engine, 1, Span::from_s(60)).len(), 1);
     let second = bench.node("http://second");
@@ -133,9 +131,7 @@ fn a_redis_that_forgot_everything_is_written_anew_by_its_owner() {
 #[test]
 fn a_store_of_another_id_is_not_overwritten() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let other = "0".repeat(31) + "7";
     bench.redis.must(&["HSET", "{shop}:store", "id", &other]);

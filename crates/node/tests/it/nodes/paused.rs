@@ -51,9 +51,7 @@ impl AskServer for MarksIt {
 #[test]
 fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     drop(engine);
     bench.crash(&first, "http://first");
@@ -97,9 +95,7 @@ fn a_server_does_not_take_a_store_from_a_running_copy() {
 #[test]
 fn a_leader_fenced_by_a_copy_answers_no_more_calls() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     // Acts as a copy that took the store from a leader that it could not see.
     let epoch: u64 = bench.redis.must(&["HGET", "{shop}:own", "epoch"]).text().parse().unwrap();

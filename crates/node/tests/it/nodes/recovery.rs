@@ -87,9 +87,7 @@ fn a_forgotten_lock_is_granted_only_after_its_holder_gave_up() {
 fn a_live_leader_rebuilds_without_recovery_if_all_peers_answer() {
     needs_redis!();
     for is_asked in [true, false] {
-        let bench = Bench::start();
-        let first = bench.node("http://first");
-        let engine = bench.here(&first);
+        let (bench, first, engine) = Bench::led();
         bench.push(&engine, 0..2).unwrap();
         assert_eq!(bench.lease(&engine, 1, TTL).len(), 1);
         let second = bench.follower(|_| {});
@@ -113,9 +111,7 @@ fn a_live_leader_rebuilds_without_recovery_if_all_peers_answer() {
 #[test]
 fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let before = bench.lease(&engine, 1, Span::from_s(60))[0].1;
     let second = bench.follower(|_| {});
@@ -133,9 +129,7 @@ fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
 #[test]
 fn a_recovery_lasts_from_a_loss_until_all_peers_have_answered() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     let second = bench.follower(|_| {});
     bench.knows(&first);
     assert_eq!(engine.recovers_for(), None);

@@ -37,9 +37,7 @@ impl Bench {
 #[test]
 fn an_owner_says_how_many_replicas_lack_what_it_writes() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     assert_eq!(first.health().warnings, [] as [&str; 0]);
     bench.wants_replicas(2);

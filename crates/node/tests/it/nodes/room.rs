@@ -20,9 +20,7 @@ use crate::nodes::bench::{Bench, LONG, queue};
 #[test]
 fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     let code = |request: Request| {
         let called = bench.runtime.block_on(engine.call(&Namespace::main(), request));
@@ -87,9 +85,7 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
 #[test]
 fn an_owner_says_so_while_its_redis_would_drop_keys() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     let shown = || first.engine().notice();
     let until = |what: &str, is: &dyn Fn(Option<String>) -> bool| {
         let begun = Instant::now();

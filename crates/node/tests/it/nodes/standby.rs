@@ -42,9 +42,7 @@ fn break_the_log(bench: &Bench) {
 #[test]
 fn a_takeover_reads_only_entries_that_its_follower_lacks() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..10).unwrap();
     let second = bench.node("http://second");
     bench.follows(&second);
@@ -68,9 +66,7 @@ fn a_takeover_reads_only_entries_that_its_follower_lacks() {
 #[test]
 fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let second = bench.node("http://second");
     bench.follows(&second);
@@ -102,9 +98,7 @@ fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
 #[test]
 fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..50).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "standby", "on", ">secret", "~*", "+@all"]);
     let url = bench.redis.url().replace("redis://", "redis://standby:secret@");
@@ -133,9 +127,7 @@ fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
 #[test]
 fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     for n in 0..50 {
         bench.push(&engine, n..n + 1).unwrap();
     }
@@ -159,9 +151,7 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
 #[test]
 fn rows_that_are_ahead_of_their_store_are_read_anew() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     for n in 0..10 {
         bench.push(&engine, n..n + 1).unwrap();
     }
@@ -216,9 +206,7 @@ fn a_member_that_was_deposed_follows_from_nothing() {
 #[test]
 fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..50).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "standby", "on", ">secret", "~*", "+@all"]);
     let url = bench.redis.url().replace("redis://", "redis://standby:secret@");
@@ -246,9 +234,7 @@ fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
 #[test]
 fn the_store_is_handed_to_the_standby_that_is_furthest() {
     needs_redis!();
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..20).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "behind", "on", ">secret", "~*", "+@all", "-xrange"]);
     let url = bench.redis.url().replace("redis://", "redis://behind:secret@");
