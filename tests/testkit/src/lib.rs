@@ -7,6 +7,7 @@ mod folder;
 pub mod redis;
 #[cfg(target_os = "linux")]
 mod shifted;
+pub mod tenure;
 
 pub use dice::Dice;
 pub use folder::TempDir;

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
+use tenure_testkit::{TempDir, needs_redis};
 
 /// For the work of another process.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -32,9 +32,7 @@ fn says(why: &std::io::Error, word: &str) -> bool {
 
 #[test]
 fn what_is_synced_always_outlives_a_kill() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut server = RedisServer::start(Aof::Always, &[]);
     server.must(&["SET", "k", "v"]);
     let (port, pid) = (server.port(), server.pid());
@@ -48,9 +46,7 @@ fn what_is_synced_always_outlives_a_kill() {
 
 #[test]
 fn what_is_not_kept_is_gone_after_a_kill() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut server = RedisServer::start(Aof::Off, &[]);
     server.must(&["SET", "k", "v"]);
     server.restart();
@@ -59,9 +55,7 @@ fn what_is_not_kept_is_gone_after_a_kill() {
 
 #[test]
 fn further_arguments_reach_the_server_and_its_password_is_given() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let more = ["--requirepass", "s3cret", "--maxmemory", "10mb"];
     let server = RedisServer::start(Aof::Everysec, &more);
     let limit = server.must(&["CONFIG", "GET", "maxmemory"]);
@@ -72,9 +66,7 @@ fn further_arguments_reach_the_server_and_its_password_is_given() {
 
 #[test]
 fn a_server_outlives_its_starting_thread_and_ends_when_dropped() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = std::thread::spawn(|| RedisServer::start(Aof::Off, &[])).join().unwrap();
     server.must(&["PING"]);
     let pid = server.pid();
@@ -84,9 +76,7 @@ fn a_server_outlives_its_starting_thread_and_ends_when_dropped() {
 
 #[test]
 fn a_server_ends_with_a_test_that_panics() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (tell, told) = std::sync::mpsc::channel();
     let ended = std::thread::spawn(move || {
         let server = RedisServer::start(Aof::Off, &[]);
@@ -102,7 +92,8 @@ fn a_server_ends_with_a_test_that_panics() {
 fn a_server_ends_with_a_test_process_that_is_killed() {
     // The process to be killed is this test itself, started once more.
     const INNER: &str = "TENURE_TESTKIT_TELLS_THE_PID_TO";
-    if !wanted() || !cfg!(target_os = "linux") {
+    needs_redis!();
+    if !cfg!(target_os = "linux") {
         return;
     }
     if let Some(told) = std::env::var_os(INNER) {
@@ -126,9 +117,7 @@ fn a_server_ends_with_a_test_process_that_is_killed() {
 
 #[test]
 fn a_cluster_shares_its_slots_and_a_slot_moves_with_its_keys() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut cluster = RedisCluster::start(3);
     assert_eq!(cluster.ports().len(), 3);
     assert_eq!([0, 5_461, 16_383].map(|slot| cluster.owner(slot)), [0, 1, 2]);
@@ -164,9 +153,7 @@ fn a_cluster_shares_its_slots_and_a_slot_moves_with_its_keys() {
 
 #[test]
 fn a_cluster_of_one_has_every_slot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start(1);
     cluster.server(0).must(&["SET", "k", "v"]);
     assert_eq!(cluster.owner(cluster.slot_of("k")), 0);
@@ -174,9 +161,7 @@ fn a_cluster_of_one_has_every_slot() {
 
 #[test]
 fn a_killed_primary_is_replaced_and_comes_back_as_a_replica() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisSentinel::start();
     assert_eq!(redis.sentinel_ports().len(), 3);
     redis.primary().must(&["SET", "k", "v"]);

@@ -7,22 +7,24 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
-use tenure_testkit::{Dice, TempDir};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::{Process, Server, alone, told};
+use tenure_testkit::{Dice, TempDir, needs_redis};
 
-use crate::copy::shared::Server;
-use crate::copy::{answer, done, ended, folder, run, tenure};
+use crate::copy::shared::{LONG, start, stop, until};
+use crate::copy::{answer, done, folder, run};
+use crate::{client, tenure};
 
 /// A server on a folder with a job, and an account with a password.
 fn served(dir: &TempDir) -> Server {
-    let server = Server::start(&folder(dir, "store"));
-    done(&server.url, &["push", "mail", r#"{"to":"ann"}"#, "--id", "j1"]);
-    done(&server.url, &["pool", "add", "accounts", "13800", "--data", r#"{"password":"topf"}"#]);
+    let server = start(&folder(dir, "store"));
+    done(&server.url(), &["push", "mail", r#"{"to":"ann"}"#, "--id", "j1"]);
+    done(&server.url(), &["pool", "add", "accounts", "13800", "--data", r#"{"password":"topf"}"#]);
     server
 }
 
 fn restore(arguments: &[&str]) -> (i32, String, String) {
-    ended(tenure(None).arg("restore").args(arguments))
+    told(tenure(&["restore"]).args(arguments))
 }
 
 /// The names of all files in a folder.
@@ -41,36 +43,36 @@ fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
     fs::create_dir(dir.join("saved")).unwrap();
     let file = dir.join("saved/tonight.backup");
     let file = file.to_str().unwrap();
-    let saved = answer(&server.url, &["backup", file]);
+    let saved = answer(&server.url(), &["backup", file]);
     assert_eq!((&saved["jobs"], &saved["file"]), (&1.into(), &file.into()), "{saved}");
     assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(names(&dir.join("saved")), ["tonight.backup"]);
     // A file is not replaced by accident.
-    let (code, _, err) = run(&server.url, &["backup", file]);
+    let (code, _, err) = run(&server.url(), &["backup", file]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("exists already") && err.contains("--force"), "{err}");
-    done(&server.url, &["push", "mail", "2", "--id", "j2"]);
-    assert_eq!(answer(&server.url, &["backup", file, "--force"])["jobs"], 2);
+    done(&server.url(), &["push", "mail", "2", "--id", "j2"]);
+    assert_eq!(answer(&server.url(), &["backup", file, "--force"])["jobs"], 2);
     // The same bytes to a pipe, with nothing beside them.
-    let piped = tenure(Some(&server.url)).args(["backup", "-"]).output().unwrap();
+    let piped = client(&server.url(), &["backup", "-"]).output().unwrap();
     assert_eq!((piped.status.code(), &piped.stderr[..]), (Some(0), &b""[..]));
     assert!(piped.stdout.starts_with(b"tenure backup 1\n"));
-    let (code, out, err) = ended(tenure(None).args(["backup", "verify", file]));
+    let (code, out, err) = told(&mut tenure(&["backup", "verify", file]));
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("whole backup of 2 jobs"), "{out}");
-    server.stop();
+    stop(server);
 
     let target = folder(&dir, "new");
     let (code, out, err) = restore(&[file, "--to", &target]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("2 unfinished and 0 finished jobs"), "{out}");
-    let new = Server::start(&target);
-    done(&new.url, &["audit"]);
-    assert_eq!(answer(&new.url, &["job", "j1"])["payload"]["to"], "ann");
+    let new = start(&target);
+    done(&new.url(), &["audit"]);
+    assert_eq!(answer(&new.url(), &["job", "j1"])["payload"]["to"], "ann");
     let password =
         ["lease", "--need", "pool:accounts", "--", "printenv", "TENURE_RESOURCE_PASSWORD"];
-    assert_eq!(done(&new.url, &password).trim(), "topf");
-    new.stop();
+    assert_eq!(done(&new.url(), &password).trim(), "topf");
+    stop(new);
     // A store that is in use is no target.
     let (code, _, err) = restore(&[file, "--to", &target]);
     assert_eq!(code, 1, "{err}");
@@ -81,7 +83,7 @@ fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
 fn a_bad_file_is_refused_and_its_target_is_not_made() {
     let dir = TempDir::new();
     let server = served(&dir);
-    let whole = tenure(Some(&server.url)).args(["backup", "-"]).output().unwrap().stdout;
+    let whole = client(&server.url(), &["backup", "-"]).output().unwrap().stdout;
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 1;
     for (bytes, part) in [
@@ -94,7 +96,7 @@ fn a_bad_file_is_refused_and_its_target_is_not_made() {
         fs::write(&file, bytes).unwrap();
         let (file, target) = (file.to_str().unwrap(), folder(&dir, "new"));
         for arguments in [&["backup", "verify", file][..], &["restore", file, "--to", &target]] {
-            let (code, _, err) = ended(tenure(None).args(arguments));
+            let (code, _, err) = told(&mut tenure(arguments));
             assert_eq!(code, 1, "{arguments:?}: {err}");
             assert!(err.contains(part), "{arguments:?}: {err}");
         }
@@ -129,26 +131,24 @@ fn what_cannot_be_saved_leaves_no_file() {
 
 #[test]
 fn a_shared_store_is_saved_by_any_server_and_restored_to_redis_and_to_a_folder() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
-    let (leader, file) = (Server::start(&redis.url()), dir.join("backup"));
+    let (leader, file) = (start(&redis.url()), dir.join("backup"));
     let file = file.to_str().unwrap();
-    leader.until(0, &["push", "mail", "1", "--id", "j1"], "");
-    let follower = Server::start(&redis.url());
-    follower.until(0, &["push", "mail", "2", "--id", "j2"], "");
-    assert_eq!(answer(&follower.url, &["backup", file])["jobs"], 2);
-    assert_eq!(answer(&leader.url, &["backup", file, "--force"])["jobs"], 2);
-    follower.stop();
-    leader.stop();
+    until(&leader, 0, &["push", "mail", "1", "--id", "j1"], "");
+    let follower = start(&redis.url());
+    until(&follower, 0, &["push", "mail", "2", "--id", "j2"], "");
+    assert_eq!(answer(&follower.url(), &["backup", file])["jobs"], 2);
+    assert_eq!(answer(&leader.url(), &["backup", file, "--force"])["jobs"], 2);
+    stop(follower);
+    stop(leader);
     for target in [format!("{}?name=restored", redis.url()), folder(&dir, "back")] {
         let (code, _, err) = restore(&[file, "--to", &target, "--no-wait"]);
         assert_eq!(code, 0, "{err}");
-        let server = Server::start(&target);
-        server.until(0, &["audit"], "");
-        assert_eq!(answer(&server.url, &["job", "j2"])["payload"], 2);
-        server.stop();
+        let server = start(&target);
+        until(&server, 0, &["audit"], "");
+        assert_eq!(answer(&server.url(), &["job", "j2"])["payload"], 2);
+        stop(server);
         assert_eq!(restore(&[file, "--to", &target]).0, 1, "{target} is in use");
     }
 }
@@ -164,10 +164,9 @@ fn script(url: &str, backups: &Path, text: &str) -> String {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
-    shell.args(["-ec", text]).stdin(Stdio::null());
-    shell.env("PATH", path).env("TENURE_URL", url);
+    alone(shell.args(["-ec", text])).env("PATH", path).env("TENURE_URL", url);
     shell.env("TENURE_BACKUPS", backups).env("TENURE_BACKUPS_KEPT", "2");
-    let (code, out, err) = ended(shell.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let (code, out, err) = told(&mut shell);
     assert_eq!(code, 0, "{text}: {out}{err}");
     out
 }
@@ -184,7 +183,7 @@ fn the_scripts_of_the_page_back_up_clean_up_and_rehearse() {
     }
     fs::write(backups.join("another file"), "stays").unwrap();
     let nightly = read("packaging/systemd/tenure-backup");
-    script(&server.url, &backups, &nightly);
+    script(&server.url(), &backups, &nightly);
     let kept = names(&backups);
     assert_eq!(kept.len(), 3, "{kept:?}");
     assert!(kept.contains(&"tenure-20210101T000000Z.backup".to_owned()), "{kept:?}");
@@ -198,7 +197,7 @@ fn the_scripts_of_the_page_back_up_clean_up_and_rehearse() {
     assert_eq!(lines(indented), commands, "the CronJob runs the same commands");
     let rehearsal = read("docs/deploy/backup.md");
     let rehearsal = between(&rehearsal, "no worker runs:\n\n```sh\n", "```");
-    let out = script(&server.url, &backups, rehearsal);
+    let out = script(&server.url(), &backups, rehearsal);
     assert!(out.contains("all is well"), "{out}");
 }
 
@@ -227,7 +226,7 @@ fn heavy(dir: &TempDir, jobs: u64) -> String {
 /// Begins a backup under load, kills the victim after `after_ms`, and checks what is there.
 fn killed(url: &str, file: &Path, after_ms: u64, kill: impl FnOnce(&mut Child)) {
     let load = run_in_background(url);
-    let mut backup = tenure(Some(url)).arg("backup").arg(file).spawn().unwrap();
+    let mut backup = client(url, &["backup"]).arg(file).spawn().unwrap();
     // Any moment may be the bad one: there is no event to wait for.
     sleep(Duration::from_millis(after_ms));
     kill(&mut backup);
@@ -235,27 +234,17 @@ fn killed(url: &str, file: &Path, after_ms: u64, kill: impl FnOnce(&mut Child)) 
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     drop(load);
     if file.exists() {
-        let (code, _, err) = ended(tenure(None).args(["backup", "verify"]).arg(file));
+        let (code, _, err) = told(tenure(&["backup", "verify"]).arg(file));
         assert_eq!(code, 0, "after {after_ms} ms: {err}");
     } else {
         assert!(!output.status.success(), "after {after_ms} ms: {said}");
     }
 }
 
-/// Pushes and runs jobs until this is dropped.
-struct Load(Child);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn run_in_background(url: &str) -> Load {
-    let mut work = tenure(Some(url));
-    work.args(["work", "mail", "--", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
-    Load(work.spawn().unwrap())
+/// Runs jobs until this is dropped.
+fn run_in_background(url: &str) -> Process {
+    let mut work = client(url, &["work", "mail", "--", "true"]);
+    Process::start(work.stdout(Stdio::null()).stderr(Stdio::null()), LONG)
 }
 
 /// Restores the last backup, and has it audited.
@@ -271,59 +260,57 @@ fn audited(dir: &TempDir, file: &Path, name: &str) {
 fn a_backup_is_whole_or_not_there_whatever_is_killed() {
     let dir = TempDir::new();
     let (store, lines) = (folder(&dir, "store"), heavy(&dir, 60));
-    let mut server = Server::start(&store);
-    done(&server.url, &["push", "--lines", &lines]);
+    let mut server = start(&store);
+    done(&server.url(), &["push", "--lines", &lines]);
     for (victim, after_ms) in
         [(Victim::Backup, 5), (Victim::Server, 20), (Victim::Backup, 60), (Victim::Server, 90)]
     {
         for n in 0..5 {
-            done(&server.url, &["push", "mail", &n.to_string()]);
+            done(&server.url(), &["push", "mail", &n.to_string()]);
         }
         let file = dir.join(format!("{victim:?}-{after_ms}"));
-        killed(&server.url.clone(), &file, after_ms, |backup| match victim {
+        killed(&server.url(), &file, after_ms, |backup| match victim {
             Victim::Backup => backup.kill().unwrap(),
             Victim::Server => server.kill(),
         });
         if victim == Victim::Server {
-            server = Server::start(&store);
+            server = start(&store);
         }
     }
     let last = dir.join("last");
-    done(&server.url, &["backup", last.to_str().unwrap()]);
+    done(&server.url(), &["backup", last.to_str().unwrap()]);
     audited(&dir, &last, "restored");
 }
 
 #[test]
 fn a_backup_of_a_shared_store_survives_the_death_of_redis_or_is_not_there() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, mut redis) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let lines = heavy(&dir, 60);
-    let server = Server::start(&redis.url());
-    server.until(0, &["push", "--lines", &lines], "");
+    let server = start(&redis.url());
+    until(&server, 0, &["push", "--lines", &lines], "");
     for after_ms in [5, 60] {
-        killed(&server.url, &dir.join(format!("{after_ms}")), after_ms, |_| redis.kill());
+        killed(&server.url(), &dir.join(format!("{after_ms}")), after_ms, |_| redis.kill());
         redis.restart();
-        server.until(0, &["stats"], "");
+        until(&server, 0, &["stats"], "");
     }
     let last = dir.join("last");
-    server.until(0, &["backup", last.to_str().unwrap()], "");
+    until(&server, 0, &["backup", last.to_str().unwrap()], "");
     audited(&dir, &last, "restored");
 }
 
 #[test]
 fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
     let dir = TempDir::new();
-    let server = Server::start(&folder(&dir, "store"));
-    done(&server.url, &["push", "--lines", &heavy(&dir, 60)]);
+    let server = start(&folder(&dir, "store"));
+    done(&server.url(), &["push", "--lines", &heavy(&dir, 60)]);
     let file = dir.join("backup");
-    done(&server.url, &["backup", file.to_str().unwrap()]);
+    done(&server.url(), &["backup", file.to_str().unwrap()]);
     let target = folder(&dir, "target");
     let mut refused = 0;
     for after_ms in [0, 5, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 640] {
-        let mut restoring = tenure(None);
-        restoring.arg("restore").arg(&file).args(["--no-wait", "--to", &target]);
+        let mut restoring = tenure(&["restore", "--no-wait", "--to", &target]);
+        restoring.arg(&file);
         let mut restoring = restoring.stderr(Stdio::null()).spawn().unwrap();
         // Any moment may be the bad one: there is no event to wait for.
         sleep(Duration::from_millis(after_ms));
@@ -335,7 +322,7 @@ fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
             continue;
         }
         // It has nothing yet, is refused, or is whole.
-        match ended(tenure(Some(&target)).args(["stats", "--json"])) {
+        match told(&mut client(&target, &["stats", "--json"])) {
             (0, out, _) => {
                 let stats: serde_json::Value = serde_json::from_str(&out).unwrap();
                 let ready = stats["jobs"]["ready"].as_u64().unwrap_or(0);

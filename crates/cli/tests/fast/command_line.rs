@@ -5,6 +5,8 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 
+use crate::client;
+
 /// An address at which nobody listens.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -14,13 +16,7 @@ fn nobody() -> String {
 }
 
 fn tenure(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    command.args(arguments);
-    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.env("TENURE_URL", nobody()).stdin(Stdio::null());
-    command
+    client(&nobody(), arguments)
 }
 
 fn run(arguments: &[&str]) -> Output {
@@ -300,12 +296,8 @@ fn a_name_that_is_also_a_verb_can_be_shown() {
 
 #[test]
 fn bad_lines_are_reported_by_number_before_anything_is_sent() {
-    let mut child = tenure(&["push", "q", "--lines", "-", "--json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        tenure(&["push", "q", "--lines", "-", "--json"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"{\n\n{\"x\":1}\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 1);
@@ -530,7 +522,7 @@ fn the_page_of_an_error_is_printed() {
 
 #[test]
 fn a_closed_stdout_is_not_a_failure() {
-    let mut child = tenure(&["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = tenure(&["completions", "bash"]).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,27 +1,27 @@
 //! `tenure doctor` on real servers: its findings, good and bad, and how it ends.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer};
+use tenure_testkit::tenure::{Server, told};
 
+use crate::{client, tenure};
+
+/// Nothing here takes longer.
+const LONG: Duration = Duration::from_secs(60);
 const WELL: [&str; 2] = ["--maxmemory", "100mb"];
 
 /// The exit code, stdout and stderr.
-fn tenure(arguments: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    told(&mut tenure(arguments))
 }
 
 /// The exit code and the one document.
 fn doctor(url: &str) -> (i32, Value) {
-    let (code, out, err) = tenure(&["--json", "doctor", url]);
+    let (code, out, err) = run(&["--json", "doctor", url]);
     (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
 }
 
@@ -33,18 +33,16 @@ fn levels<'a>(report: &'a Value, check: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_well_configured_redis_with_two_servers_passes() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Always, &WELL);
     // Before a server has made a store, the Redis is examined all the same.
-    let (code, out, err) = tenure(&["doctor", &redis.url()]);
+    let (code, out, err) = run(&["doctor", &redis.url()]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("ok     persistence  appendfsync always"), "{out}");
     assert!(out.contains("look   store        there is no store here"), "{out}");
     assert_eq!(redis.ask(&["DBSIZE"]).unwrap(), ":0\r\n", "it leaves nothing behind");
-    let _servers = [Server::start(&redis.url(), None), Server::start(&redis.url(), None)];
-    let until = Instant::now() + Duration::from_secs(60);
+    let _servers = [start(&redis.url(), None), start(&redis.url(), None)];
+    let until = Instant::now() + LONG;
     let report = loop {
         let (code, report) = doctor(&redis.url());
         if levels(&report, "server").len() == 2 && code == 0 {
@@ -59,11 +57,9 @@ fn a_well_configured_redis_with_two_servers_passes() {
 
 #[test]
 fn what_is_wrong_is_exit_1_and_says_what_to_change() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Off, &["--maxmemory-policy", "allkeys-lru"]);
-    let (code, out, err) = tenure(&["doctor", &server.url()]);
+    let (code, out, err) = run(&["doctor", &server.url()]);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("wrong  eviction     allkeys-lru"), "{out}");
     assert!(out.contains("-> CONFIG SET maxmemory-policy noeviction"), "{out}");
@@ -77,20 +73,16 @@ fn what_is_wrong_is_exit_1_and_says_what_to_change() {
 
 #[test]
 fn what_is_worth_a_look_passes() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Everysec, &WELL);
-    let (code, out, _) = tenure(&["doctor", &server.url()]);
+    let (code, out, _) = run(&["doctor", &server.url()]);
     assert_eq!(code, 0, "{out}");
     assert!(out.ends_with("nothing is wrong; see the checks marked `look`\n"), "{out}");
 }
 
 #[test]
 fn a_replica_that_can_be_promoted_is_noted() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisSentinel::start_with(Aof::Always);
     let (code, report) = doctor(&redis.url());
     assert_eq!((code, levels(&report, "replicas")), (0, vec!["look"]), "{report}");
@@ -108,70 +100,38 @@ fn the_exit_code_tells_no_answer_from_a_bad_password_or_address() {
         ("redis://127.0.0.1:1", 69),
         ("file:/no/such/folder", 1),
     ] {
-        let (ended, out, err) = tenure(&["doctor", url]);
+        let (ended, out, err) = run(&["doctor", url]);
         assert_eq!((ended, out.as_str()), (code, ""), "{url}: {err}");
         assert!(err.starts_with("tenure: "), "{err}");
     }
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let server = RedisServer::start(Aof::Off, &["--requirepass", "s3cret"]);
     for login in ["", ":wr0ng@"] {
         let url = format!("redis://{login}127.0.0.1:{}", server.port());
-        let (ended, _, err) = tenure(&["doctor", &url]);
+        let (ended, _, err) = run(&["doctor", &url]);
         assert_eq!(ended, 77, "{err}");
         assert!(!err.contains("wr0ng"), "{err}");
     }
 }
 
-/// A server of our own; it ends with the test.
-struct Server {
-    child: std::process::Child,
-    url: String,
+fn start(store: &str, token: Option<&str>) -> Server {
+    let mut command = tenure(&["serve", "--listen", "127.0.0.1:0", "--store", store]);
+    Server::start(with(token, &mut command), LONG)
 }
 
-impl Server {
-    fn start(store: &str, token: Option<&str>) -> Server {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.args(["serve", "--listen", &at, "--store", store]).env_remove("TENURE_TOKEN");
-        if let Some(token) = token {
-            command.env("TENURE_TOKEN", token);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(60);
-        while std::net::TcpStream::connect(&at).is_err() {
-            assert!(Instant::now() < until, "the server does not listen");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Server { child, url: format!("http://{at}") }
-    }
-    /// The exit code, stdout and stderr of a command on it.
-    fn told(&self, arguments: &[&str], token: Option<&str>) -> (i32, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.args(arguments).env("TENURE_URL", &self.url).env_remove("TENURE_TOKEN");
-        command.env_remove("TENURE_NAMESPACE").env("COLUMNS", "100");
-        if let Some(token) = token {
-            command.env("TENURE_TOKEN", token);
-        }
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-    }
-    fn report(&self, token: Option<&str>) -> (i32, Value) {
-        let (code, out, err) = self.told(&["--json", "doctor"], token);
-        (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
-    }
+fn with<'c>(token: Option<&str>, command: &'c mut Command) -> &'c mut Command {
+    command.envs(token.map(|token| ("TENURE_TOKEN", token)))
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The exit code, stdout and stderr of a command on a server.
+fn on(server: &Server, arguments: &[&str], token: Option<&str>) -> (i32, String, String) {
+    let mut command = client(&server.url(), arguments);
+    told(with(token, &mut command).env("COLUMNS", "100"))
+}
+
+fn examined(server: &Server, token: Option<&str>) -> (i32, Value) {
+    let (code, out, err) = on(server, &["--json", "doctor"], token);
+    (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
 }
 
 fn found<'a>(report: &'a Value, check: &str) -> &'a str {
@@ -188,18 +148,15 @@ const CHECKS: [&str; 7] =
 fn doctor_without_an_address_examines_the_server_and_its_queues() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("file:{}", folder.path().display());
-    let server = Server::start(&store, None);
-    let (code, out, err) = server.told(&["doctor"], None);
+    let server = start(&store, None);
+    let (code, out, err) = on(&server, &["doctor"], None);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
     {
         assert!(out.contains(&format!("  {check} ")), "{check}: {out}");
     }
-    let (code, report) = server.report(None);
-    assert_eq!(
-        (code, &report["ok"], &report["store"]),
-        (0, &true.into(), &server.url.as_str().into())
-    );
+    let (code, report) = examined(&server, None);
+    assert_eq!((code, &report["ok"], &report["store"]), (0, &true.into(), &server.url().into()));
     assert!(found(&report, "version").contains("contract 1"), "{report}");
     for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
     {
@@ -211,30 +168,30 @@ fn doctor_without_an_address_examines_the_server_and_its_queues() {
         assert!(found(&report, "room").contains(" free on its disk"), "{report}");
         let (code, folder) = doctor(&store);
         assert_eq!(code, 0, "{folder}");
-        let pid = server.child.id().to_string();
+        let pid = server.id().to_string();
         assert!(found(&folder, "open").contains(&format!("process {pid} (tenure)")), "{folder}");
     }
-    server.told(&["push", "mail", "1"], None);
-    server.told(&["push", "mail", "1"], None);
-    let (code, report) = server.report(None);
+    on(&server, &["push", "mail", "1"], None);
+    on(&server, &["push", "mail", "1"], None);
+    let (code, report) = examined(&server, None);
     assert_eq!((code, levels(&report, "workers")), (0, vec!["look"]), "{report}");
     let said = found(&report, "workers");
     assert!(
         said.starts_with("queue 'mail' has no worker: 2 wait, the oldest ready for "),
         "{said}"
     );
-    let (_, out, _) = server.told(&["doctor"], None);
+    let (_, out, _) = on(&server, &["doctor"], None);
     assert!(out.contains("-> start a worker: tenure work mail -- CMD"), "{out}");
 }
 
 #[test]
 fn a_token_that_is_not_the_servers_is_wrong() {
     let right = "a token of thirty-two characters.";
-    let server = Server::start("memory:", Some(right));
+    let server = start("memory:", Some(right));
     for (token, code, level) in
         [(None, 1, "wrong"), (Some("another"), 1, "wrong"), (Some(right), 0, "ok")]
     {
-        let (ended, report) = server.report(token);
+        let (ended, report) = examined(&server, token);
         assert_eq!((ended, levels(&report, "token")), (code, vec![level]), "{report}");
         assert!(!report.to_string().contains(right), "{report}");
     }
@@ -242,31 +199,29 @@ fn a_token_that_is_not_the_servers_is_wrong() {
 
 #[test]
 fn a_server_whose_store_is_away_is_not_told_to_be_started() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &WELL);
-    let server = Server::start(&redis.url(), None);
-    let until = Instant::now() + Duration::from_secs(60);
-    while server.told(&["stats"], None).0 != 0 {
+    let server = start(&redis.url(), None);
+    let until = Instant::now() + LONG;
+    while on(&server, &["stats"], None).0 != 0 {
         assert!(Instant::now() < until, "the server never reaches its Redis");
     }
     redis.kill();
     // Nobody knows if a call that was made before the server knew has happened.
-    while server.told(&["stats"], None).0 == 0 {
+    while on(&server, &["stats"], None).0 == 0 {
         assert!(Instant::now() < until, "the server never finds out");
     }
-    let (code, _, err) = server.told(&["push", "mail", "1"], None);
+    let (code, _, err) = on(&server, &["push", "mail", "1"], None);
     assert_eq!(code, 69, "{err}");
     assert!(!err.contains("is it running?"), "{err}");
     assert!(err.contains("answers, but the store cannot be reached"), "{err}");
     assert!(err.contains("but its store does not answer"), "{err}");
-    let (code, report) = server.report(None);
+    let (code, report) = examined(&server, None);
     assert_eq!(code, 1, "{report}");
     assert!(!report["ok"].as_bool().unwrap(), "{report}");
     // No server at all is another matter.
-    let url = server.url.clone();
+    let url = server.url();
     drop(server);
-    let (code, _, err) = tenure(&["--url", &url, "stats"]);
+    let (code, _, err) = run(&["--url", &url, "stats"]);
     assert!(code == 69 && err.contains("`tenure serve` starts a server"), "{err}");
 }

@@ -9,3 +9,17 @@ mod doctor;
 mod house;
 mod snapshots;
 mod with_a_store;
+
+use std::process::Command;
+
+/// The built command; it finds no store and no server by itself.
+fn tenure(arguments: &[&str]) -> Command {
+    tenure_testkit::tenure::command(env!("CARGO_BIN_EXE_tenure"), arguments)
+}
+
+/// The same for the store or the server at this address.
+fn client(url: &str, arguments: &[&str]) -> Command {
+    let mut command = tenure(arguments);
+    command.env("TENURE_URL", url);
+    command
+}

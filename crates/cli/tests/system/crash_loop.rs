@@ -1,14 +1,17 @@
 //! A job that kills every worker that runs it: three deaths of `tenure work -c 4` end it as poison, and the jobs that
 //! ran beside it end well. With a server, on a folder and on a Redis.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use tenure_testkit::tenure::{Process, Server};
+
+use crate::{client, serving};
 
 /// Nothing here takes longer: a death costs a ttl and the wait of a suspect.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,37 +20,16 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const CMD: &str = "read payload; case \"$payload\" in *bad*) \
     while ! [ -s worker.pid ]; do sleep 0.05; done; kill -9 \"$(cat worker.pid)\"; sleep 60;; esac";
 
-fn tenure(url: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.env("TENURE_URL", url).args(arguments).stdin(Stdio::null());
-    command.stdout(Stdio::null()).stderr(Stdio::inherit());
-    command
-}
-
 fn answer(url: &str, arguments: &[&str]) -> Value {
-    let mut command = tenure(url, &[&["--json"], arguments].concat());
-    let output = command.stdout(Stdio::piped()).output().unwrap();
+    let output = client(url, &[&["--json"], arguments].concat()).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Waits for its end; a signal is a negative code.
-fn ended(mut child: Child) -> i32 {
-    let begun = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code().unwrap_or_else(|| -status.signal().unwrap());
-        }
-        if begun.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("the worker did not end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn ended(mut worker: Process) -> i32 {
+    let status = worker.end();
+    status.code().unwrap_or_else(|| -status.signal().unwrap())
 }
 
 struct Place {
@@ -69,11 +51,10 @@ impl Place {
             ["ready", "blocked", "scheduled", "running"].iter().any(|state| states[state] != 0)
         };
         while unfinished() && begun.elapsed() < PATIENCE {
-            assert_eq!(worker.try_wait().unwrap().map(|status| status.to_string()), None);
+            assert_eq!(worker.status().map(|status| status.to_string()), None);
             std::thread::sleep(Duration::from_millis(50));
         }
-        let pid = worker.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        worker.signal(Signal::SIGTERM);
         assert_eq!(ended(worker), 0);
     }
 
@@ -81,14 +62,16 @@ impl Place {
         ended(self.start(options))
     }
 
-    fn start(&self, options: &[&str]) -> Child {
+    fn start(&self, options: &[&str]) -> Process {
         let _ = std::fs::remove_file(self.pid_file());
         let work = [&["work", "q", "-c", "4", "--ttl", "2s"], options, &["--", "sh", "-c", CMD]];
-        let child = tenure(&self.url, &work.concat()).current_dir(self.dir.path()).spawn().unwrap();
+        let mut work = client(&self.url, &work.concat());
+        work.current_dir(self.dir.path()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        let worker = Process::start(&mut work, PATIENCE);
         let written = self.dir.path().join("written");
-        std::fs::write(&written, child.id().to_string()).unwrap();
+        std::fs::write(&written, worker.id().to_string()).unwrap();
         std::fs::rename(&written, self.pid_file()).unwrap();
-        child
+        worker
     }
 
     fn is_found_out_after_three_deaths(&self) {
@@ -125,15 +108,7 @@ fn on_a_folder() {
 
 #[test]
 fn with_a_server() {
-    let mut serve = tenure("http://127.0.0.1:1", &["serve", "--listen", "127.0.0.1:0"]);
-    serve.args(["--store", "memory:"]).stderr(Stdio::piped());
-    let mut server = serve.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-    let place = Place { dir: tempfile::tempdir().unwrap(), url };
-    let found = std::panic::catch_unwind(|| place.is_found_out_after_three_deaths());
-    server.kill().unwrap();
-    server.wait().unwrap();
-    found.unwrap();
+    let server = Server::start(&mut serving("memory:"), PATIENCE);
+    let (dir, url) = (tempfile::tempdir().unwrap(), server.url());
+    Place { dir, url }.is_found_out_after_three_deaths();
 }

@@ -9,7 +9,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 /// A demo whose temporary files are in a folder of its own.
 struct Demo {
@@ -122,9 +123,7 @@ fn left(redis: &RedisServer) -> String {
 
 #[test]
 fn two_servers_share_a_store_in_redis_and_leave_nothing_behind() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     redis.must(&["SET", "mine", "1"]);
     let mut demo = Demo::start(&["--json", "demo", "--store", &redis.url()]);
@@ -142,9 +141,7 @@ fn two_servers_share_a_store_in_redis_and_leave_nothing_behind() {
 
 #[test]
 fn a_demo_that_is_stopped_leaves_nothing_in_a_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let mut demo = Demo::start(&["demo", "--store", &redis.url()]);
     demo.says("pages pushed");

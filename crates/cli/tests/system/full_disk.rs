@@ -5,27 +5,36 @@
 //! the machine is touched. That needs `unshare` and the right to use it: root, or user namespaces.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tenure_testkit::tenure::{Server, alone};
+
+use crate::tenure;
 
 /// The largest payload that is taken is 256 KiB.
 const PAYLOAD: usize = 250_000;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A server that listens, and where. Killed when it is dropped.
-struct Server {
-    child: Child,
-    at: String,
-    stderr: BufReader<std::process::ChildStderr>,
-    /// Of two servers one after the other the first, while it runs; `child` is the shell above it.
+/// A server that listens. Killed when it is dropped.
+struct Filled {
+    server: Server,
+    /// Of two servers one after the other the first, while it runs; `server` is the shell above it.
     first: Option<Pid>,
+}
+
+impl Deref for Filled {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
 }
 
 /// `tenure serve` in a file system of this many MiB at this path, run by the end of a script whose arguments it is.
@@ -40,39 +49,30 @@ fn on_small_disk(mib: u32, at: &Path, run: &str) -> Command {
     command
 }
 
-/// The address that a server says it listens on.
-fn address(stderr: &mut impl BufRead) -> String {
-    let (mut line, mut at) = (String::new(), None);
-    while at.is_none() && stderr.read_line(&mut line).unwrap() > 0 {
-        let found = line.lines().find_map(|line| line.strip_prefix("listening on http://"));
-        at = found.map(str::to_owned);
-    }
-    let why = "without root or user namespaces, leave it out: ./test --without small-disk";
-    at.unwrap_or_else(|| panic!("no server: {line}\n{why}"))
-}
-
-impl Server {
+impl Filled {
     fn start(mut command: Command) -> Self {
-        for name in ["TENURE_URL", "TENURE_TOKEN", "TENURE_STORE", "TENURE_NAMESPACE"] {
-            command.env_remove(name);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child =
-            command.spawn().expect("`unshare` is needed; or ./test --without small-disk");
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let at = address(&mut stderr);
-        Server { child, at, stderr, first: None }
+        let started = Server::try_start(alone(&mut command).stdout(Stdio::null()), 4 * DEADLINE);
+        let why = "without `unshare`, or root or user namespaces, leave it out: ./test --without small-disk";
+        let server = started.unwrap_or_else(|said| panic!("no server: {said}\n{why}"));
+        Filled { server, first: None }
+    }
+
+    /// In a folder that takes this many bytes.
+    fn with_at_most(bytes: &str, folder: &Path) -> Self {
+        let store = format!("file:{}", folder.display());
+        let more = ["--max-bytes", bytes, "--store", &store];
+        Filled::start(tenure(&[&["serve", "--listen", "127.0.0.1:0"], &more[..]].concat()))
     }
 
     /// In a file system of this many MiB, at this path of its own.
     fn on_small_disk(mib: u32, at: &Path) -> Self {
-        Server::start(on_small_disk(mib, at, "exec \"$@\""))
+        Filled::start(on_small_disk(mib, at, "exec \"$@\""))
     }
 
     /// The same, and once the server is killed it is started again in the same file system.
     fn on_small_disk_twice(mib: u32, at: &Path) -> Self {
-        let mut server = Server::start(on_small_disk(mib, at, "\"$@\"; exec \"$@\""));
-        let shell = server.child.id();
+        let mut server = Filled::start(on_small_disk(mib, at, "\"$@\"; exec \"$@\""));
+        let shell = server.id();
         let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
         server.first = Some(Pid::from_raw(children.trim().parse().unwrap()));
         server
@@ -82,20 +82,12 @@ impl Server {
     fn kill_and_wait_for_the_next(&mut self) {
         let first = self.first.take().expect("a server that is started twice");
         kill(first, Signal::SIGKILL).unwrap();
-        self.at = address(&mut self.stderr);
+        self.server.listens_again(2);
     }
+
     /// Makes one call; returns status and body.
     fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.at).unwrap();
-        let length = body.len();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
+        let text = self.exchange(&format!("{method} {path}"), body);
         let status = text.get(9..12).and_then(|status| status.parse().ok());
         let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned();
         (status.unwrap_or_else(|| panic!("the server is gone: {text:?}")), body)
@@ -182,18 +174,15 @@ impl Server {
     }
 
     fn end(mut self) {
-        kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
+        self.signal(Signal::SIGTERM);
+        assert_eq!(self.server.end().code(), Some(0), "{}", self.said());
     }
 }
 
-impl Drop for Server {
+impl Drop for Filled {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        self.server.kill();
         let _ = self.first.map(|first| kill(first, Signal::SIGKILL));
-        let _ = self.child.wait();
     }
 }
 
@@ -216,13 +205,13 @@ fn a_full_disk_is_emptied_by_calls() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::on_small_disk(24, dir.path());
+    let server = Filled::on_small_disk(24, dir.path());
     let stored = server.fill();
     assert!(stored >= 40, "{stored}");
     let (status, body) = server.call("GET", "/readyz", "");
     assert!(status == 200 && body.contains("store_full"), "{status} {body}");
     // The file system as the server sees it.
-    let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
+    let seen = PathBuf::from(format!("/proc/{}/root{}", server.id(), dir.path().display()));
     take_the_rest(&seen.join("ballast"));
     server.fill_what_is_left();
     server.run_one();
@@ -250,10 +239,7 @@ fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
     const MAX: u64 = 24 << 20;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("data");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    command.args(["serve", "--listen", "127.0.0.1:0", "--max-bytes", "24MiB", "--store"]);
-    command.arg(format!("file:{}", folder.display()));
-    let server = Server::start(command);
+    let server = Filled::with_at_most("24MiB", &folder);
     for n in 0..150 {
         let (status, answer) =
             server.call("POST", "/v1/jobs", &format!(r#"{{"id":"small{n}","payload":1}}"#));
@@ -300,10 +286,10 @@ fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let mut server = Server::on_small_disk_twice(24, dir.path());
+    let mut server = Filled::on_small_disk_twice(24, dir.path());
     let stored = server.fill();
     assert!(stored >= 40, "{stored}");
-    let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
+    let seen = PathBuf::from(format!("/proc/{}/root{}", server.id(), dir.path().display()));
     take_the_rest(&seen.join("ballast"));
     server.kill_and_wait_for_the_next();
     server.run_one();
@@ -320,10 +306,7 @@ fn a_folder_with_a_size_limit_refuses_pushes_at_the_limit() {
     const MAX: u64 = 16 << 20;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("data");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    command.args(["serve", "--listen", "127.0.0.1:0", "--max-bytes", "16MiB", "--store"]);
-    command.arg(format!("file:{}", folder.display()));
-    let server = Server::start(command);
+    let server = Filled::with_at_most("16MiB", &folder);
     let stored = server.fill();
     assert!(stored >= 20, "{stored}");
     let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());

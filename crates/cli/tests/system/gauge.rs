@@ -5,16 +5,19 @@
 //! seconds (`TENURE_GAUGE_SECONDS=600` for a soak).
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::{Process, Server, told};
+use tenure_testkit::{Dice, needs_redis};
+
+use crate::{client, tenure};
 
 /// Most runs at once.
 const CAP: usize = 3;
@@ -203,63 +206,23 @@ impl Drop for Fake {
     }
 }
 
-/// A process of ours, killed when it is dropped.
-struct Ours(Child);
-
-impl Drop for Ours {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn tenure(url: &str, within: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.args(arguments).env("TENURE_URL", url).current_dir(within);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 fn said(url: &str, within: &Path, arguments: &[&str]) -> String {
-    let output = tenure(url, within, arguments).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {text}{errors}");
+    let (code, text, errors) = told(client(url, arguments).current_dir(within));
+    assert_eq!(code, 0, "{arguments:?}: {text}{errors}");
     assert!(!text.contains("geheim") && !errors.contains("geheim"), "{text}{errors}");
     text
 }
 
-/// A server, its address, and its output.
-fn serve(within: &Path, store: &str, port: u16) -> (Ours, String, Arc<Mutex<String>>) {
-    let mut command = tenure("http://127.0.0.1:1", within, &["serve"]);
-    command.args(["--listen", &format!("127.0.0.1:{port}")]).env("TENURE_STORE", store);
-    let mut child = command.spawn().unwrap();
-    let mut words = BufReader::new(child.stderr.take().unwrap());
-    // Lines about a store in Redis may come before.
-    let at = loop {
-        let mut line = String::new();
-        assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
-        if let Some(at) = line.trim().strip_prefix("listening on ") {
-            break at.to_owned();
-        }
-    };
-    let log = Arc::new(Mutex::new(String::new()));
-    let into = log.clone();
-    std::thread::spawn(move || {
-        for line in words.lines().map_while(Result::ok) {
-            into.lock().unwrap().push_str(&line);
-        }
-    });
-    (Ours(child), at, log)
+fn serve(within: &Path, store: &str, port: u16) -> Server {
+    let mut command = tenure(&["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    Server::start(command.env("TENURE_STORE", store).current_dir(within), PATIENCE)
 }
 
-fn worker(url: &str, within: &Path) -> Ours {
+fn worker(url: &str, within: &Path) -> Process {
     let arguments = ["work", "q", "--concurrency", "4", "--ttl", "2s", "--", "sh", "-c", CMD];
-    let mut command = tenure(url, within, &arguments);
-    Ours(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    let mut work = client(url, &arguments);
+    work.current_dir(within).stdout(Stdio::null()).stderr(Stdio::null());
+    Process::start(&mut work, PATIENCE)
 }
 
 fn until(what: &str, fake: &Fake, so: impl Fn(&Fake) -> bool) {
@@ -302,7 +265,8 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder_of_runs(folder.path());
     let fake = Fake::start(&runs);
-    let (_server, url, log) = serve(folder.path(), "memory:", 0);
+    let server = serve(folder.path(), "memory:", 0);
+    let url = server.url();
     set_gauge(&url, folder.path(), &runs, &fake);
     // Somebody else is there already.
     fake.look(|scrapyd| scrapyd.theirs("theirs-1", Duration::from_secs(3)));
@@ -336,7 +300,7 @@ fn a_scrapyd_never_runs_more_than_the_cap() {
     assert_eq!(over, Vec::<String>::new());
     assert_eq!(most, CAP, "all that is free is used");
     assert!(read > 5, "{read} readings");
-    assert!(!log.lock().unwrap().contains("geheim"));
+    assert!(!server.said().contains("geheim"));
 }
 
 /// Workers and the server are killed while the scrapyd misbehaves.
@@ -347,7 +311,8 @@ fn chaos(store: impl Fn(&Path) -> String) {
     let runs = folder_of_runs(folder.path());
     let fake = Fake::start(&runs);
     let (store, port) = (store(folder.path()), tenure_testkit::redis::free_port());
-    let (mut server, url, _) = serve(folder.path(), &store, port);
+    let mut server = serve(folder.path(), &store, port);
+    let url = server.url();
     set_gauge(&url, folder.path(), &runs, &fake);
     // Somebody else is there already.
     fake.look(|scrapyd| scrapyd.theirs("theirs", Duration::from_secs(3)));
@@ -371,7 +336,7 @@ fn chaos(store: impl Fn(&Path) -> String) {
             }
             3..6 => {
                 drop(server);
-                server = serve(folder.path(), &store, port).0;
+                server = serve(folder.path(), &store, port);
                 servers += 1;
             }
             6 => fake.look(Scrapyd::starts_anew),
@@ -398,9 +363,7 @@ fn kills_never_make_a_scrapyd_exceed_its_cap() {
 
 #[test]
 fn kills_never_make_a_scrapyd_exceed_its_cap_on_redis() {
-    if !tenure_testkit::redis::wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Always, &[]);
     chaos(|_| format!("{}?forgets=never", redis.url()));
 }

@@ -2,14 +2,14 @@
 //! no two of them hold one lock at once. (The first does not listen to SIGTERM: so it works as long as it may.)
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::time::Span;
 use tenure_testkit::ShiftedClock;
+use tenure_testkit::tenure::{Process, Server, until};
+
+use crate::{client, serving};
 
 /// No wait of this test is longer.
 const PROMPT: Duration = Duration::from_secs(60);
@@ -17,64 +17,10 @@ const TTL: &str = "2s";
 /// Shorter than a leap that makes an engine deaf by itself, and nearly all of the ttl.
 const LEAP: Span = Span::from_ms(1_950);
 
-fn tenure(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    command.args(args).stdin(Stdio::null());
-    for name in ["TENURE_URL", "TENURE_TOKEN", "TENURE_STORE", "TENURE_NAMESPACE"] {
-        command.env_remove(name);
-    }
-    command
-}
-
-/// A server of this test; it ends with it.
-struct Server {
-    child: Child,
-    at: String,
-    _stderr: BufReader<std::process::ChildStderr>,
-}
-
-impl Server {
-    fn start(folder: &Path, clock: &ShiftedClock) -> Self {
-        let store = format!("file:{}", folder.display());
-        let mut command = tenure(&["serve", "--listen", "127.0.0.1:0", "--store", &store]);
-        let mut child = command.envs(clock.envs()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("listening on http://").expect(&line).to_owned();
-        Server { child, at, _stderr: stderr }
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.at).unwrap();
-        let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(ask.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    /// A command that holds the lock while `script` runs; `$LOG` is the log of all of them.
-    fn lock(&self, log: &Path, script: &str) -> Child {
-        let url = format!("http://{}", self.at);
-        let args = ["--url", &url, "lock", "deploy", "--ttl", TTL, "--", "sh", "-c", script];
-        tenure(&args).env("LOG", log).spawn().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !so() {
-        assert!(begin.elapsed() < PROMPT, "this never was so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// A command that holds the lock while `script` runs; `$LOG` is the log of all of them.
+fn lock(server: &Server, log: &Path, script: &str) -> Process {
+    let arguments = ["lock", "deploy", "--ttl", TTL, "--", "sh", "-c", script];
+    Process::start(client(&server.url(), &arguments).env("LOG", log), PROMPT)
 }
 
 /// When each line of a command was written, in ns.
@@ -87,25 +33,26 @@ fn lines(log: &Path, of: &str) -> Vec<u64> {
 #[test]
 fn no_two_commands_hold_one_lock_when_the_server_s_clock_leaps() {
     let (dir, clock) = (tenure_testkit::TempDir::new(), ShiftedClock::new());
-    let server = Server::start(&dir.join("store"), &clock);
+    let mut command = serving(&format!("file:{}", dir.join("store").display()));
+    let server = Server::start(command.envs(clock.envs()), PROMPT);
     let log = dir.join("log");
     let works = "trap '' TERM; n=0; while [ $n -lt 200 ]; do echo \"a $(date +%s%N)\" >> $LOG; sleep 0.02; n=$((n+1)); done";
-    let mut first = server.lock(&log, works);
-    eventually("the first works", || !lines(&log, "a").is_empty());
-    let mut second = server.lock(&log, "echo \"b $(date +%s%N)\" >> $LOG");
-    eventually("the second waits", || {
+    let mut first = lock(&server, &log, works);
+    until(PROMPT, "the first to work", || !lines(&log, "a").is_empty());
+    let mut second = lock(&server, &log, "echo \"b $(date +%s%N)\" >> $LOG");
+    until(PROMPT, "the second to wait", || {
         server.get("/v1/limits/lock:deploy").contains("\"waiting\":1")
     });
     for _ in 0..4 {
         let before = lines(&log, "a").len();
         clock.leap(LEAP);
         // Long enough for a tick, a heartbeat and a grant.
-        eventually("the first goes on, or has ended", || {
-            lines(&log, "a").len() > before + 25 || first.try_wait().unwrap().is_some()
+        until(PROMPT, "the first to go on or to end", || {
+            lines(&log, "a").len() > before + 25 || first.status().is_some()
         });
     }
-    let ended = first.wait().unwrap();
-    assert!(second.wait().unwrap().success());
+    let ended = first.end();
+    assert!(second.end().success());
     let (a, b) = (lines(&log, "a"), lines(&log, "b"));
     let (last, next) = (*a.last().unwrap(), b[0]);
     let overlap = last.saturating_sub(next) / 1_000_000;

@@ -1,37 +1,25 @@
 //! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one:
 //! a job that is pushed at one is handed out at the other, even if servers or workers are killed.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
+use tenure_testkit::tenure::{Server, asked, told, until};
+
+use crate::{client, serving};
 
 /// Longer than this nothing here takes, and shorter than the waits that must end early.
 const SOON: Duration = Duration::from_secs(30);
 /// A long poll's wait: a call that is answered within [`SOON`] was woken.
 const WAIT: &str = "60s";
 
-fn tenure(url: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.env("TENURE_URL", url).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 /// The exit code, stdout and stderr.
 fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
-    let output = tenure(url).args(arguments).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    told(&mut client(url, arguments))
 }
 
 /// stdout of a command that must end well.
@@ -46,112 +34,26 @@ fn answer(url: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
 }
 
-/// A server of a store in Redis.
-struct Server {
-    child: Child,
-    at: String,
-    words: BufReader<ChildStderr>,
+/// A server that answers calls, or knows the one that does.
+fn start(store: &str) -> Server {
+    let server = start_with(store, &[]);
+    until(SOON, "the store to be served", || server.look("/readyz").0 == 200);
+    server
 }
 
-impl Server {
-    /// One that answers calls, or knows the one that does.
-    fn start(store: &str) -> Self {
-        let server = Server::start_with(store, &[]);
-        until("the store to be served", || server.ask("GET", "/readyz", None).0 == 200);
-        server
-    }
-
-    fn start_with(store: &str, options: &[&str]) -> Self {
-        // The address of a store may hold a password: it is not among the arguments.
-        let mut child = tenure("http://127.0.0.1:1")
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(options)
-            .env("TENURE_STORE", store)
-            .spawn()
-            .unwrap();
-        let mut words = BufReader::new(child.stderr.take().unwrap());
-        // Lines about the store may come before.
-        let at = loop {
-            let mut line = String::new();
-            assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
-            if let Some(at) = line.trim().strip_prefix("listening on http://") {
-                break at.to_owned();
-            }
-        };
-        Server { child, at, words }
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.at)
-    }
-
-    /// The status and the body.
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-        asked(&self.at, method, path, body).unwrap()
-    }
-
-    /// A lease call that waits, on a thread of its own; returns when the store knows that it does.
-    fn poll(&self, queue: &str, worker: &str) -> JoinHandle<std::io::Result<(u16, Value)>> {
-        let (at, ask) =
-            (self.at.clone(), json!({"queues": [queue], "wait": WAIT, "worker": worker}));
-        let poll = std::thread::spawn(move || asked(&at, "POST", "/v1/leases", Some(&ask)));
-        until("a worker to be known", || {
-            let (_, workers) = self.ask("GET", "/v1/workers", None);
-            workers["items"].as_array().unwrap().iter().any(|one| one["id"] == worker)
-        });
-        poll
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
-    }
-
-    /// Its exit code, and the rest of its output.
-    fn ended(&mut self) -> (Option<i32>, String) {
-        let mut rest = String::new();
-        self.words.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), rest)
-    }
+fn start_with(store: &str, options: &[&str]) -> Server {
+    Server::start(serving(store).args(options), SOON)
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn asked(
-    at: &str,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> std::io::Result<(u16, Value)> {
-    let mut stream = TcpStream::connect(at)?;
-    stream.set_read_timeout(Some(SOON))?;
-    let body = body.map(Value::to_string).unwrap_or_default();
-    let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{kind}\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let broken = || std::io::Error::other(format!("no whole answer: {text:?}"));
-    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(broken)?;
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    Ok((status.ok_or_else(broken)?, serde_json::from_str(body).unwrap_or_default()))
-}
-
-/// Waits until it is so.
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let end = Instant::now() + SOON;
-    while !so() {
-        assert!(Instant::now() < end, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// A lease call that waits, on a thread of its own; returns when the store knows that it does.
+fn poll(server: &Server, queue: &str, worker: &str) -> JoinHandle<std::io::Result<(u16, Value)>> {
+    let (at, ask) = (server.at.clone(), json!({"queues": [queue], "wait": WAIT, "worker": worker}));
+    let poll = std::thread::spawn(move || asked(&at, SOON, "POST /v1/leases", &ask));
+    until(SOON, "a worker to be known", || {
+        let (_, workers) = server.look("/v1/workers");
+        workers["items"].as_array().unwrap().iter().any(|one| one["id"] == worker)
+    });
+    poll
 }
 
 /// The id of the one job that a lease call was granted.
@@ -164,12 +66,10 @@ fn granted(poll: JoinHandle<std::io::Result<(u16, Value)>>) -> String {
 
 #[test]
 fn every_command_finds_the_servers_of_a_store_in_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let url = &redis.url();
-    let _server = Server::start(url);
+    let _server = start(url);
     assert_eq!(done(url, &["push", "mail", r#"{"to":"ann"}"#, "--id", "one"]), "one\n");
     assert_eq!(answer(url, &["explain", "one"])["state"], "ready");
     assert_eq!(done(url, &["work", "mail", "--until-empty", "--", "cat"]), r#"{"to":"ann"}"#);
@@ -206,12 +106,10 @@ fn every_command_finds_the_servers_of_a_store_in_redis() {
 
 #[test]
 fn stores_with_names_of_their_own_do_not_see_each_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let (shop, blog) = (redis.url() + "?name=shop", redis.url() + "?name=blog&forgets=never");
-    let _servers = [&shop, &blog].map(|store| Server::start(store));
+    let _servers = [&shop, &blog].map(|store| start(store));
     done(&shop, &["push", "q", "--id", "a"]);
     assert_eq!(run(&blog, &["job", "a"]).0, 1);
     assert_eq!(run(&shop, &["job", "a"]).0, 0);
@@ -222,13 +120,11 @@ fn stores_with_names_of_their_own_do_not_see_each_other() {
 
 #[test]
 fn redis_cluster_and_sentinel_addresses_work() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start_with(2, Aof::Off);
     let sentinel = RedisSentinel::start_with(Aof::Off);
     for url in [cluster.url(), sentinel.url()] {
-        let server = Server::start(&url);
+        let server = start(&url);
         // These two lie in different halves of the slots.
         for namespace in ["default", "foo"] {
             let here = ["--namespace", namespace];
@@ -243,75 +139,66 @@ fn redis_cluster_and_sentinel_addresses_work() {
 
 #[test]
 fn what_is_pushed_at_one_server_is_leased_at_another() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    let (a, b) = (start(&redis.url()), start(&redis.url()));
     done(&a.url(), &["push", "q", "1", "--id", "one"]);
     assert_eq!(done(&b.url(), &["work", "q", "--until-empty", "--", "cat"]), "1");
     // A client that finds them in the Redis sees the same.
     for url in [a.url(), b.url(), redis.url()] {
         assert_eq!(answer(&url, &["job", "one"])["state"], "succeeded", "{url}");
     }
-    for mut server in [a, b] {
-        let (status, ready) = server.ask("GET", "/readyz", None);
+    for server in [a, b] {
+        let (status, ready) = server.look("/readyz");
         assert_eq!((status, &ready["store"]), (200, &json!("redis")), "{ready}");
-        server.signal(Signal::SIGTERM);
-        let (code, log) = server.ended();
+        let (code, log) = server.stop();
         assert_eq!(code, Some(0), "{log}");
     }
 }
 
 #[test]
 fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    let (a, b) = (start(&redis.url()), start(&redis.url()));
     for (id, here, there) in [("one", &a, &b), ("two", &b, &a)] {
-        let poll = here.poll("q", id);
-        let (status, _) = there.ask("POST", "/v1/jobs", Some(&json!({"id": id, "queue": "q"})));
+        let poll = poll(here, "q", id);
+        let (status, _) = there.ask("POST /v1/jobs", &json!({"id": id, "queue": "q"}));
         assert_eq!((status, granted(poll)), (201, id.to_owned()));
     }
     // A command that finds the server in the Redis wakes them too.
-    let poll = a.poll("q", "three");
+    let poll = poll(&a, "q", "three");
     done(&redis.url(), &["push", "q", "--id", "three"]);
     assert_eq!(granted(poll), "three");
 }
 
 #[test]
 fn a_job_waiter_at_a_killed_server_blocks_no_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    let (a, b) = (start(&redis.url()), start(&redis.url()));
     // The one at the killed server stands before the other.
-    let (first, second) = (a.poll("q", "first"), b.poll("q", "second"));
+    let (first, second) = (poll(&a, "q", "first"), poll(&b, "q", "second"));
     a.signal(Signal::SIGKILL);
     let broken = first.join().unwrap();
     assert!(broken.is_err(), "{broken:?}");
-    b.ask("POST", "/v1/jobs", Some(&json!({"id": "one", "queue": "q"})));
+    b.ask("POST /v1/jobs", &json!({"id": "one", "queue": "q"}));
     assert_eq!(granted(second), "one");
-    let (_, job) = b.ask("GET", "/v1/jobs/one", None);
+    let (_, job) = b.look("/v1/jobs/one");
     assert_eq!((&job["state"], &job["lost"]), (&json!("running"), &json!(0)), "{job}");
     // Another takes its place.
-    let again = Server::start(&redis.url());
-    let third = again.poll("q", "third");
-    b.ask("POST", "/v1/jobs", Some(&json!({"id": "two", "queue": "q"})));
+    let again = start(&redis.url());
+    let third = poll(&again, "q", "third");
+    b.ask("POST /v1/jobs", &json!({"id": "two", "queue": "q"}));
     assert_eq!(granted(third), "two");
 }
 
 #[test]
 fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
-    let (mut a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
-    let (here, there) = (a.poll("q", "here"), b.poll("q", "there"));
+    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    let (here, there) = (poll(&a, "q", "here"), poll(&b, "q", "there"));
     a.signal(Signal::SIGTERM);
     let (status, leased) = here.join().unwrap().unwrap();
     assert_eq!((status, &leased["leases"]), (200, &json!([])), "{leased}");
@@ -323,36 +210,31 @@ fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
 
 #[test]
 fn a_server_without_its_redis_is_degraded_until_it_is_back() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &[]);
     redis.kill();
-    let mut server = Server::start_with(&redis.url(), &[]);
+    let server = start_with(&redis.url(), &[]);
     let job = json!({"id": "one", "queue": "q"});
     for _ in 0..2 {
-        until("the server to be degraded", || server.ask("GET", "/readyz", None).0 == 503);
-        let (_, ready) = server.ask("GET", "/readyz", None);
+        until(SOON, "the server to be degraded", || server.look("/readyz").0 == 503);
+        let (_, ready) = server.look("/readyz");
         assert_eq!((&ready["status"], &ready["store"]), (&json!("degraded"), &json!("redis")));
-        assert_eq!(server.ask("GET", "/healthz", None).0, 200);
-        let (status, no) = server.ask("POST", "/v1/jobs", Some(&job));
+        assert_eq!(server.look("/healthz").0, 200);
+        let (status, no) = server.ask("POST /v1/jobs", &job);
         assert_eq!((status, &no["code"]), (503, &json!("store_unavailable")), "{no}");
         redis.restart();
-        until("the server to be well", || server.ask("GET", "/readyz", None).0 == 200);
-        let (status, job) = server.ask("POST", "/v1/jobs", Some(&job));
+        until(SOON, "the server to be well", || server.look("/readyz").0 == 200);
+        let (status, job) = server.ask("POST /v1/jobs", &job);
         assert!(matches!(status, 200 | 201), "{job}");
         redis.kill();
     }
-    server.signal(Signal::SIGTERM);
-    let (code, log) = server.ended();
+    let (code, log) = server.stop();
     assert_eq!(code, Some(0), "{log}");
 }
 
 #[test]
 fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &["--requirepass", "richtig"]);
     let host = format!("127.0.0.1:{}", redis.port());
     for (url, code, part) in [
@@ -374,18 +256,14 @@ fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
         "no server of Tenure uses redis://•••@{host}; start one: tenure serve --store redis://•••@{host}"
     );
     assert!(ended == 69 && out.is_empty() && err.contains(&none), "{err}");
-    let _server = Server::start(&right);
+    let _server = start(&right);
     assert_eq!(done(&right, &["push", "q", "--id", "one"]), "one\n");
     // A server tells its operator, and does not show it either.
-    let mut server = Server::start_with(&format!("redis://:falsch@{host}"), &[]);
-    let mut line = String::new();
-    while !line.contains("the store is not well") {
-        line.clear();
-        assert_ne!(server.words.read_line(&mut line).unwrap(), 0, "it ended");
-        assert!(!line.contains("falsch"), "{line}");
-    }
+    let server = start_with(&format!("redis://:falsch@{host}"), &[]);
+    let line = server.line("the store is not well");
+    assert!(!server.said().contains("falsch"), "{}", server.said());
     assert!(line.contains("WRONGPASS"), "{line}");
-    let (_, ready) = server.ask("GET", "/readyz", None);
+    let (_, ready) = server.look("/readyz");
     assert!(!ready.to_string().contains("falsch"), "{ready}");
 }
 
@@ -398,29 +276,26 @@ fn what_an_answer_survives_is_no_servers_to_say() {
 
 #[test]
 fn retain_bytes_stay_for_servers_started_without_the_option() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let payload = format!("\"{}\"", "x".repeat(10_000));
     let done_jobs = |server: &Server| {
         for _ in 0..10 {
-            server.ask("POST", "/v1/jobs", Some(&json!({"queue": "q", "payload": payload})));
+            server.ask("POST /v1/jobs", &json!({"queue": "q", "payload": payload}));
         }
-        let (_, leased) =
-            server.ask("POST", "/v1/leases", Some(&json!({"queues": ["q"], "max": 10})));
+        let (_, leased) = server.ask("POST /v1/leases", &json!({"queues": ["q"], "max": 10}));
         let leases = leased["leases"].as_array().unwrap().clone();
         let settle = |lease: &Value| json!({"lease": lease["lease"], "outcome": "succeeded"});
         let settles: Vec<_> = leases.iter().map(settle).collect();
-        server.ask("POST", "/v1/leases/settle", Some(&json!({"settle": settles})));
+        server.ask("POST /v1/leases/settle", &json!({"settle": settles}));
     };
     let kept = |server: &Server| {
-        let (_, stats) = server.ask("GET", "/v1/stats", None);
+        let (_, stats) = server.look("/v1/stats");
         stats["jobs"]["succeeded"].as_u64().unwrap()
     };
     for options in [&["--retain-bytes", "30KiB", "--patience", "5s"][..], &[]] {
-        let server = Server::start_with(&redis.url(), options);
+        let server = start_with(&redis.url(), options);
         done_jobs(&server);
-        until("what is too much to be gone", || kept(&server) <= 3);
+        until(SOON, "what is too much to be gone", || kept(&server) <= 3);
     }
 }

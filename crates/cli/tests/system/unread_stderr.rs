@@ -3,12 +3,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::tenure;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 /// More than a pipe and the queue before it take: 64 KiB and 1 MiB.
@@ -22,12 +24,8 @@ struct Unread {
 
 impl Unread {
     fn start(args: &[&str], url: Option<&str>) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        for name in ["TENURE_URL", "TENURE_TOKEN", "TENURE_STORE", "TENURE_NAMESPACE"] {
-            command.env_remove(name);
-        }
-        command.envs(url.map(|url| ("TENURE_URL", url)));
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut command = tenure(args);
+        command.envs(url.map(|url| ("TENURE_URL", url))).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Unread { child, stderr }

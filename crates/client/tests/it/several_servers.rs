@@ -247,7 +247,8 @@ async fn a_client_is_connected_to_a_list_as_to_one() {
 #[cfg(feature = "redis")]
 mod searched {
     use super::*;
-    use tenure_testkit::redis::{Aof, RedisServer, wanted};
+    use tenure_testkit::needs_redis;
+    use tenure_testkit::redis::{Aof, RedisServer};
 
     /// Registers a server as servers do; `ago` seconds ago.
     fn written(redis: &RedisServer, id: u32, url: &str, ago: u64) {
@@ -263,9 +264,7 @@ mod searched {
 
     #[tokio::test]
     async fn the_servers_of_a_store_are_looked_up_again_when_all_are_gone() {
-        if !wanted() {
-            return;
-        }
+        needs_redis!();
         let redis = RedisServer::start(Aof::Off, &[]);
         let store = format!("{}?name=shop", redis.url());
         let (other, owner) = (Double::well().await, Double::well().await);
@@ -296,9 +295,7 @@ mod searched {
 
     #[tokio::test]
     async fn a_client_with_an_authority_calls_no_server_in_clear() {
-        if !wanted() {
-            return;
-        }
+        needs_redis!();
         let redis = RedisServer::start(Aof::Off, &[]);
         let store = format!("{}?name=shop", redis.url());
         let listens = Double::well().await;
@@ -317,9 +314,7 @@ mod searched {
 
     #[tokio::test]
     async fn calls_that_need_a_server_at_the_same_time_search_once() {
-        if !wanted() {
-            return;
-        }
+        needs_redis!();
         let redis = RedisServer::start(Aof::Off, &[]);
         let server = Double::well().await;
         written(&redis, 1, &server.url(), 0);
@@ -343,9 +338,7 @@ mod searched {
 
     #[tokio::test]
     async fn a_missing_server_is_reported_with_a_command_and_no_password() {
-        if !wanted() {
-            return;
-        }
+        needs_redis!();
         let redis = RedisServer::start(Aof::Off, &[]);
         redis.must(&["ACL", "SETUSER", "ann", "on", ">geheim", "~*", "+@all"]);
         let given = redis.url().replace("redis://", "redis://ann:geheim@");

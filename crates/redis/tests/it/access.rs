@@ -10,9 +10,9 @@ use tenure_redis::{
     AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, RunNote, ScriptReply,
     ServerEntry, SnapshotTurn, StoreNaming,
 };
-use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
-use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, free_port, wanted};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, free_port};
+use tenure_testkit::{TempDir, needs_redis};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -94,9 +94,7 @@ fn everything(url: &str, name: &str) -> Result<(), String> {
 
 #[test]
 fn everything_works_over_tls_with_a_password() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, authority) = (TempDir::new(), Authority::named("ours"));
     let ca = authority.write(dir.path(), "ca").display().to_string();
     let files = authority.signs(&["127.0.0.1"]).write(dir.path(), "server");
@@ -130,9 +128,7 @@ fn everything_works_over_tls_with_a_password() {
 
 #[test]
 fn a_user_needs_the_commands_that_are_listed_and_each_of_them() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let user = |name: &str, lacks: Option<&str>| {
         let allowed = COMMANDS.iter().filter(|command| Some(**command) != lacks);
@@ -165,9 +161,7 @@ fn a_user_needs_the_commands_that_are_listed_and_each_of_them() {
 
 #[test]
 fn appends_after_a_failover_reach_the_new_primary_as_moved() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut sentinel = RedisSentinel::start();
     let (url, entries) = (sentinel.url(), entries());
     let store = RedisStore::open(Address::parse(&url).unwrap(), "shop").unwrap();
@@ -191,9 +185,7 @@ fn appends_after_a_failover_reach_the_new_primary_as_moved() {
 
 #[test]
 fn a_store_whose_slot_moves_waits_and_is_moved() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start(2);
     let (url, entries) = (cluster.url(), entries());
     let journal = acquired(&url, 1).unwrap();

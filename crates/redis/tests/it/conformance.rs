@@ -8,8 +8,8 @@ use tenure_core::redis_address::Address;
 use tenure_engine::{Embedded, Location, Options};
 use tenure_engine_api::Engine;
 use tenure_redis::{RedisJournal, RedisStore};
-use tenure_testkit::TestClock;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{TestClock, needs_redis};
 
 type Open = Arc<Mutex<Arc<Embedded>>>;
 
@@ -76,9 +76,7 @@ impl Store for Here {
 
 #[test]
 fn every_rule_holds_where_the_journal_is_in_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let place = InRedis { redis: RedisServer::start(Aof::Off, &[]), stores: AtomicU64::new(0) };
     check_all(&place, &all());
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use tenure_core::redis_address::Address;
 use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, Reply};
 use tenure_redis::{RedisJournal, RedisStore};
-use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -43,9 +44,7 @@ fn kill_connections(redis: &RedisServer) {
 
 #[test]
 fn appends_arrive_in_order_across_lost_connections() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let journal = journal(&redis.url());
     let entries = entries(3000);
@@ -83,9 +82,7 @@ fn appends_arrive_in_order_across_lost_connections() {
 
 #[test]
 fn an_append_to_an_absent_redis_has_an_unknown_outcome() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &[]);
     let journal = journal(&redis.url());
     let entries = entries(1);
@@ -143,9 +140,7 @@ impl Proxy {
 
 #[test]
 fn an_append_through_a_proxy_to_another_redis_reports_a_move() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (one, other) = (RedisServer::start(Aof::Off, &[]), RedisServer::start(Aof::Off, &[]));
     other.must(&["REPLICAOF", "127.0.0.1", &one.port().to_string()]);
     let proxy = Proxy::start(one.port());
@@ -166,9 +161,7 @@ fn an_append_through_a_proxy_to_another_redis_reports_a_move() {
 
 #[test]
 fn a_store_in_a_cluster_is_found_by_its_slot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start(2);
     let journal = journal(&cluster.url());
     let entries = entries(300);
@@ -181,9 +174,7 @@ fn a_store_in_a_cluster_is_found_by_its_slot() {
 
 #[test]
 fn the_primary_is_the_one_that_the_sentinels_name() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let sentinel = RedisSentinel::start();
     let journal = journal(&sentinel.url());
     let reply = begin(&journal, &entries(1)).remove(0).wait(LONG);

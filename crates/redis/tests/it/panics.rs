@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tenure_core::redis_address::Address;
 use tenure_redis::{Acquisition, RedisStore, StoreCall};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 const ADDRESS: &str = "TENURE_TEST_PANICS_AT";
 
@@ -22,9 +23,7 @@ fn a_panic_in_the_thread_of_the_journal_ends_the_process() {
         thread::sleep(Duration::from_secs(60));
         return;
     }
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use tenure_core::redis_address::Address;
 use tenure_journal::{Append, Appended, JournalEntry, Position, Reply};
 use tenure_redis::{RedisJournal, RedisStore};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -58,9 +59,7 @@ fn said(journal: &RedisJournal, append: &Append) -> Appended {
 
 #[test]
 fn an_append_is_done_only_once_the_replica_has_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let pair = Pair::start();
     let journal = acquired(&pair.primary, 1, 1);
     let mut end = Position::default();
@@ -86,9 +85,7 @@ fn an_append_is_done_only_once_the_replica_has_it() {
 
 #[test]
 fn a_connection_lost_before_replicas_answer_confirms_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let pair = Pair::start();
     let journal = acquired(&pair.primary, 1, 1);
     let mut end = Position::default();
@@ -105,9 +102,7 @@ fn a_connection_lost_before_replicas_answer_confirms_nothing() {
 
 #[test]
 fn a_failover_keeps_appends_only_if_all_replicas_confirmed_them() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for replicas in [0, 1] {
         let mut pair = Pair::start();
         let journal = acquired(&pair.primary, replicas, 1);

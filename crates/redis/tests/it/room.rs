@@ -8,7 +8,8 @@ use tenure_redis::{
     Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotTurn, StoreError,
     UnfitServer,
 };
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -24,9 +25,7 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn the_bytes_of_the_log_are_counted_between_two_looks_at_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let journal = RedisJournal::acquire(store(&redis), 1, 7).unwrap();
     let store = journal.store();
@@ -72,9 +71,7 @@ fn the_bytes_of_the_log_are_counted_between_two_looks_at_it() {
 
 #[test]
 fn a_redis_that_would_drop_jobs_is_refused() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let store = store(&redis);
     store.check_server().unwrap();
@@ -96,9 +93,7 @@ fn a_redis_that_would_drop_jobs_is_refused() {
 
 #[test]
 fn a_namespace_of_an_old_release_is_found_among_many_keys() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let store = store(&redis);
     let ours = RedisJournal::acquire(store.clone(), 1, 7).unwrap();
@@ -123,9 +118,7 @@ fn a_namespace_of_an_old_release_is_found_among_many_keys() {
 
 #[test]
 fn a_store_of_another_format_is_said_to_be_one() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     RedisJournal::acquire(store(&redis), 1, 7).unwrap();
     redis.must(&["HSET", "{shop}:store", "format", "2", "id", "of another form"]);

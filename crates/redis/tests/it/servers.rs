@@ -3,7 +3,8 @@
 use tenure_core::redis_address::Address;
 use tenure_core::secret::Secret;
 use tenure_redis::{RedisStore, ServerEntry, find_servers};
-use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisCluster, RedisServer};
 
 fn server(id: u128) -> ServerEntry {
     let url = format!("http://10.0.0.{id}:7070");
@@ -18,9 +19,7 @@ fn ids(all: &tenure_redis::StoreServers) -> Vec<u128> {
 
 #[test]
 fn servers_share_entries_and_one_secret_even_in_a_full_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
     let first = store.register(&server(1), &Secret::new("first")).unwrap();
@@ -36,9 +35,7 @@ fn servers_share_entries_and_one_secret_even_in_a_full_redis() {
 
 #[test]
 fn a_server_silent_for_a_minute_is_removed_by_any_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
     let time = redis.must(&["TIME"]);
@@ -59,9 +56,7 @@ fn found(address: &str) -> Result<Vec<u128>, String> {
 
 #[test]
 fn a_client_finds_servers_leader_first_with_read_only_rights() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     // All rights that a client needs.
     let rights = "on >geheim ~{shop}:own ~{shop}:servers +hget +hgetall +time +ping +auth";
@@ -86,9 +81,7 @@ fn a_client_finds_servers_leader_first_with_read_only_rights() {
 
 #[test]
 fn the_servers_of_a_store_are_found_through_any_cluster_node() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let cluster = RedisCluster::start(2);
     let store = RedisStore::open(Address::parse(&cluster.url()).unwrap(), "tenure").unwrap();
     store.register(&server(1), &Secret::new("x")).unwrap();

@@ -16,7 +16,8 @@ use tenure_redis::{
     Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotName, SnapshotTurn,
     WriteError,
 };
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 /// An engine that leads a store in Redis.
 struct Here {
@@ -105,9 +106,7 @@ fn finds(engine: &Embedded, n: u32) -> bool {
 
 #[test]
 fn a_store_is_loaded_from_its_snapshot_and_the_entries_after_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     here.push(0..2_000, mail);
     let first = here.turned(1);
@@ -127,9 +126,7 @@ fn a_store_is_loaded_from_its_snapshot_and_the_entries_after_it() {
 
 #[test]
 fn a_snapshot_takes_few_bytes_of_redis() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     const JOBS: u32 = 20_000;
     let here = Here::new();
     here.push(0..JOBS, mail);
@@ -148,9 +145,7 @@ fn a_snapshot_takes_few_bytes_of_redis() {
 
 #[test]
 fn a_missing_or_damaged_chunk_is_an_error_and_never_an_end() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     // Payloads that cannot be compressed.
     here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
@@ -189,9 +184,7 @@ fn a_missing_or_damaged_chunk_is_an_error_and_never_an_end() {
 
 #[test]
 fn a_snapshot_replaced_while_it_is_read_is_read_again() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
     let first = here.turned(1);
@@ -217,9 +210,7 @@ fn a_snapshot_replaced_while_it_is_read_is_read_again() {
 
 #[test]
 fn only_the_leader_writes_chunks_and_named_ones_are_kept() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     here.push(0..3_000, mail);
     let name = here.turned(1);
@@ -238,9 +229,7 @@ fn only_the_leader_writes_chunks_and_named_ones_are_kept() {
 
 #[test]
 fn chunks_left_by_a_dead_leader_go_with_the_next_snapshot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
     let first = here.turned(1);
@@ -270,9 +259,7 @@ fn chunks_left_by_a_dead_leader_go_with_the_next_snapshot() {
 
 #[test]
 fn entries_after_a_lost_end_are_an_error_and_no_shorter_store() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let here = Here::new();
     here.push(0..1_200, mail);
     here.engine.close();

@@ -8,8 +8,8 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::{GetStats, PutLimit};
 use tenure_core::settings::LimitSettings;
 use tenure_server::{Server, StartError, TrailOptions, TrailPlace};
-use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{TempDir, needs_redis};
 
 use crate::scopes::listed;
 use crate::trail::text;
@@ -41,9 +41,7 @@ async fn one_owns(servers: &[&Server]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_of_a_program_share_a_store_and_survive_each_other() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     let first = shared(&redis).await;
     first.client().push("q").id("by-the-owner").await.unwrap();

@@ -48,6 +48,16 @@ pub fn wanted() -> bool {
     false
 }
 
+/// Ends a test that needs Redis, as its first line, if this run leaves those out: see [`redis::wanted`](wanted).
+#[macro_export]
+macro_rules! needs_redis {
+    () => {
+        if !$crate::redis::wanted() {
+            return;
+        }
+    };
+}
+
 /// Waits until `look` finds something; panics after too long, with the name of the awaited thing and the last finding
 /// of `look`.
 fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {

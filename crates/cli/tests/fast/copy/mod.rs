@@ -2,35 +2,18 @@
 
 pub mod shared;
 
-use std::process::{Command, Stdio};
-
 use serde_json::Value;
-use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::told;
+use tenure_testkit::{TempDir, needs_redis};
 
-use shared::Server;
+use crate::{client, tenure};
 
-pub fn tenure(url: Option<&str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN", "TENURE_URL"] {
-        command.env_remove(name);
-    }
-    if let Some(url) = url {
-        command.env("TENURE_URL", url);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
+use shared::{start, stop, until};
 
 /// The exit code, stdout and stderr.
-pub fn ended(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
 pub fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
-    ended(tenure(Some(url)).args(arguments))
+    told(&mut client(url, arguments))
 }
 
 /// stdout of a command that must end well.
@@ -46,7 +29,7 @@ pub fn answer(url: &str, arguments: &[&str]) -> Value {
 
 /// `tenure copy …`: the exit code, stdout and stderr.
 fn copy(arguments: &[&str]) -> (i32, String, String) {
-    ended(tenure(None).arg("copy").args(arguments))
+    told(tenure(&["copy"]).args(arguments))
 }
 
 pub fn folder(dir: &TempDir, name: &str) -> String {
@@ -55,15 +38,13 @@ pub fn folder(dir: &TempDir, name: &str) -> String {
 
 #[test]
 fn a_used_target_is_refused_and_a_paused_source_can_be_thawed() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (dir, server) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let (first, redis) = (folder(&dir, "first"), server.url());
     done(&first, &["push", "mail", "1"]);
-    let used = Server::start(&redis);
-    used.until(0, &["push", "mail", "2"], "");
-    used.stop();
+    let used = start(&redis);
+    until(&used, 0, &["push", "mail", "2"], "");
+    stop(used);
     let (code, _, err) = copy(&["--from", &first, "--to", &redis]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("not empty"), "{err}");

@@ -1,65 +1,37 @@
 //! A store that servers share: copied from and to by the command, refused while they use it, and paused for them meanwhile.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::tenure::Server;
 
-use crate::copy::{answer, copy, done, folder, run, tenure};
+use crate::copy::{answer, copy, done, folder, run};
+use crate::tenure;
 
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
-/// A server of a store. It ends by SIGKILL when this is dropped.
-pub struct Server {
-    child: Child,
-    pub url: String,
+pub fn start(store: &str) -> Server {
+    Server::start(&mut tenure(&["serve", "--listen", "127.0.0.1:0", "--store", store]), LONG)
 }
 
-impl Server {
-    pub fn start(store: &str) -> Server {
-        let mut serve = tenure(None);
-        serve.args(["serve", "--listen", "127.0.0.1:0", "--store", store]);
-        let mut child = serve.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let (_, at) = line.split_once("listening on ").unwrap();
-        let url = at.split(['"', ' ', '\n']).next().unwrap().to_owned();
-        Server { child, url }
-    }
+/// Ends it as an operator would.
+pub fn stop(server: Server) {
+    let (code, log) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
+}
 
-    /// Ends it as an operator would.
-    pub fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-
-    /// Ends it by SIGKILL.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Waits until a command ends with this code, and answers what it said.
-    pub fn until(&self, code: i32, arguments: &[&str], part: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            let (ended, out, err) = run(&self.url, arguments);
-            if ended == code && err.contains(part) {
-                return out;
-            }
-            assert!(begun.elapsed() < LONG, "{arguments:?}: {ended} {out}{err}");
+/// Waits until a command on this server ends with this code, and answers what it said.
+pub fn until(server: &Server, code: i32, arguments: &[&str], part: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        let (ended, out, err) = run(&server.url(), arguments);
+        if ended == code && err.contains(part) {
+            return out;
         }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        assert!(begun.elapsed() < LONG, "{arguments:?}: {ended} {out}{err}");
     }
 }
 
@@ -98,28 +70,29 @@ fn a_copy_of_a_shared_store_needs_stopped_servers_and_pauses_it() {
     let (code, out, err) = copy(&["--from", &first, "--to", &shared]);
     assert!(code == 0 && out.contains("already"), "{out}{err}");
 
-    let server = Server::start(&shared);
-    let job: Value = serde_json::from_str(&server.until(0, &["--json", "job", "j1"], "")).unwrap();
+    let server = start(&shared);
+    let job: Value =
+        serde_json::from_str(&until(&server, 0, &["--json", "job", "j1"], "")).unwrap();
     assert_eq!(job["payload"], json!({"to": "ann"}));
     let (code, _, err) = copy(&["--from", &shared, "--to", &back]);
     assert_eq!(code, 69, "{err}");
-    assert!(err.contains(&server.url) && err.contains("stop"), "{err}");
+    assert!(err.contains(&server.url()) && err.contains("stop"), "{err}");
     // Nothing was made or paused for it.
     assert!(!dir.join("back").exists());
-    done(&server.url, &["push", "mail", "2"]);
-    server.stop();
+    done(&server.url(), &["push", "mail", "2"]);
+    stop(server);
     let (code, out, err) = copy(&["--from", &shared, "--to", &back]);
     assert!(code == 0 && out.contains("2 unfinished and 0 finished jobs"), "{out}{err}");
 
     // A server that comes later does not take the store, and says why.
-    let server = Server::start(&shared);
-    server.until(69, &["push", "mail"], "was copied to file:");
+    let server = start(&shared);
+    until(&server, 69, &["push", "mail"], "was copied to file:");
     let (code, _, err) = copy(&["--thaw", "--from", &shared]);
     assert!(code == 1 && err.contains("--force"), "{err}");
     // It goes on by itself once the store is thawed.
     let (code, out, err) = copy(&["--thaw", "--force", "--from", &shared]);
     assert!(code == 0 && out.contains("is served again"), "{out}{err}");
-    server.until(0, &["push", "mail", "3"], "");
+    until(&server, 0, &["push", "mail", "3"], "");
     let data = ["sh", "-c", "printf %s \"$TENURE_RESOURCE_PASSWORD\""];
     let held = done(&back, &[&["lease", "--need", "pool:accounts", "--"][..], &data].concat());
     assert_eq!(held, "topf");
@@ -138,8 +111,8 @@ fn filled(dir: &TempDir, jobs: usize) -> String {
 
 /// `tenure copy`, which ends by SIGKILL once this is so; `None` if it ends sooner.
 fn killed(from: &str, to: &str, is_time: impl Fn(Instant) -> bool) -> Option<()> {
-    let mut copy = tenure(None);
-    copy.args(["copy", "--from", from, "--to", to]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut copy = tenure(&["copy", "--from", from, "--to", to]);
+    copy.stdout(Stdio::null()).stderr(Stdio::null());
     let mut copy = copy.spawn().unwrap();
     let begun = Instant::now();
     while !is_time(begun) {
@@ -161,11 +134,11 @@ fn a_server_refuses_a_partial_copy_until_it_is_given_up() {
     let first = filled(&dir, 5_000);
     let is_marked = |_| redis.must(&["HEXISTS", "{tenure}:store", "copy"]).text() == "1";
     killed(&first, &shared, is_marked).unwrap();
-    let server = Server::start(&shared);
-    server.until(69, &["push", "mail"], "unfinished copy");
+    let server = start(&shared);
+    until(&server, 69, &["push", "mail"], "unfinished copy");
     let (code, out, err) = copy(&["--thaw", "--to", &shared]);
     assert!(code == 0 && out.contains("holds no copy now"), "{out}{err}");
-    server.until(0, &["push", "mail", "2"], "");
+    until(&server, 0, &["push", "mail", "2"], "");
     let (code, _, err) = copy(&["--thaw", "--from", &first]);
     assert_eq!(code, 0, "{err}");
     done(&first, &["stats"]);

@@ -10,7 +10,7 @@ mod scenes;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The widths of the terminals.
 const WIDTHS: [usize; 2] = [80, 120];
@@ -18,11 +18,7 @@ const WIDTHS: [usize; 2] = [80, 120];
 /// The built command in a terminal of this width, as far as it can know, and without the environment of the test's own
 /// process.
 fn tenure(width: usize, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN", "TENURE_STORE"] {
-        command.env_remove(name);
-    }
-    command.args(arguments).stdin(Stdio::null());
+    let mut command = crate::tenure(arguments);
     command.env("COLUMNS", width.to_string()).env("TZ", "UTC").env("NO_COLOR", "1");
     command
 }

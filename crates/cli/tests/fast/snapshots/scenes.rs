@@ -1,58 +1,29 @@
 //! A server on a folder, and the output of each command on it: first nothing is there, then jobs wait, run and fail.
 
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use tenure_testkit::tenure::{Process, Server, until};
 
 use super::{said, tenure};
 
 /// How long something may take to be there.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Process {
-    /// Lets it give back what it holds.
-    fn finish(mut self) {
-        kill(Pid::from_raw(self.0.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 struct Scene {
     width: usize,
     url: String,
     folder: tempfile::TempDir,
-    _server: Process,
+    _server: Server,
 }
 
 impl Scene {
     fn start(width: usize) -> Scene {
         let folder = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap().to_string();
-        drop(listener);
         let store = format!("file:{}", folder.path().join("store").display());
-        let server = tenure(width, &["serve", "--listen", &at, "--store", &store])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let scene = Scene { width, url: format!("http://{at}"), folder, _server: Process(server) };
-        scene.wait_until(|_| TcpStream::connect(&at).is_ok());
-        scene
+        let mut serve = tenure(width, &["serve", "--listen", "127.0.0.1:0", "--store", &store]);
+        let server = Server::start(&mut serve, SOON);
+        Scene { width, url: server.url(), folder, _server: server }
     }
     fn place(&self, command: &mut Command) {
         command.env("TENURE_URL", &self.url).current_dir(self.folder.path());
@@ -61,7 +32,7 @@ impl Scene {
     fn start_command(&self, arguments: &[&str]) -> Process {
         let mut command = tenure(self.width, arguments);
         self.place(&mut command);
-        Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()), SOON)
     }
     /// The output of a line; its words are split at spaces, except within quotes.
     fn say(&self, line: &str) -> String {
@@ -73,15 +44,10 @@ impl Scene {
         lines.iter().map(|line| self.say(line)).collect::<Vec<_>>().join("\n")
     }
     fn wait_until(&self, is: impl Fn(&Scene) -> bool) {
-        let until = Instant::now() + SOON;
-        while !is(self) {
-            assert!(Instant::now() < until, "it takes too long");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(SOON, "the next scene", || is(self));
     }
     fn file(&self, name: &str, text: &str) {
-        let mut file = std::fs::File::create(self.folder.path().join(name)).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
+        std::fs::write(self.folder.path().join(name), text).unwrap();
     }
 }
 
@@ -208,8 +174,10 @@ pub fn play(width: usize) -> Vec<(&'static str, String)> {
     scene.say("limit set shut --concurrency 1");
     let fails =
         "work crawl mail --until-empty -c 1 -- sh -c 'echo connection refused >&2; exit 65'";
-    holder.finish();
-    worker.finish();
+    // They give back what they hold.
+    for process in [holder, worker] {
+        process.stop();
+    }
     scene.say(fails);
     all.push((
         "ends",

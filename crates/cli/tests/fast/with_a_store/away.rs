@@ -1,7 +1,7 @@
 //! The command line while its server is away: killed, and started again at its address.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Running {
     fn start(folder: &Folder, at: &str, arguments: &[&str]) -> Running {
         let mut command = folder.command(arguments);
         command.env("TENURE_URL", format!("http://{at}"));
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (tell, lines) = channel();
         std::thread::spawn(move || {
@@ -74,7 +74,7 @@ fn work_reports_an_absent_server_and_resumes_when_it_is_back() {
     let server = Server::start(&folder, "127.0.0.1:0");
     let out = folder.0.path().join("out");
     let script = format!("cat >> {}; sleep 0.05", out.display());
-    let at = server.at.clone();
+    let at = server.at();
     let jobs = |server: &Server, ids: std::ops::Range<u32>| {
         for id in ids {
             let id = format!("j{id}");
@@ -145,7 +145,7 @@ fn work_waits_for_a_server_that_is_started_after_it() {
 fn work_exits_after_the_longest_absence_once_its_job_finished() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
-    let at = server.at.clone();
+    let at = server.at();
     let push = ["push", "q", "7", "--id", "j1"];
     assert!(server.command(&folder, &push).output().unwrap().status.success());
     let arguments =
@@ -173,7 +173,7 @@ fn work_exits_after_the_longest_absence_once_its_job_finished() {
 fn waits_for_results_survive_a_restart_of_a_killed_server() {
     let folder = Folder::new();
     let mut server = Server::start(&folder, "127.0.0.1:0");
-    let at = server.at.clone();
+    let at = server.at();
     for (n, arguments) in [
         ["result", "JOB", "--wait", "60s"],
         ["push", "q", "--id=JOB", "--wait=60s"],

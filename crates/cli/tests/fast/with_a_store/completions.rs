@@ -46,7 +46,7 @@ fn bash_completes_the_names_of_a_server_and_is_never_in_the_way() {
         let (code, out, err) = told(&server.command(&folder, arguments).output().unwrap());
         assert_eq!(code, 0, "{arguments:?}: {out}{err}");
     }
-    let url = format!("http://{}", server.at);
+    let url = format!("http://{}", server.at());
     for (line, expected) in [
         ("tenure work ma", &["mail"][..]),
         ("tenure push c", &["crawl"]),

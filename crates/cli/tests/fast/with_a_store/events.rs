@@ -1,7 +1,7 @@
 //! `tenure events`: kept events, and new ones while it follows.
 
 use std::io::{BufRead, BufReader};
-use std::process::{ChildStdout, Stdio};
+use std::process::ChildStdout;
 
 use serde_json::Value;
 
@@ -58,7 +58,6 @@ fn events_follow_goes_on_across_a_restart_of_the_server() {
     push(&server, "a");
     let mut follows = server
         .command(&folder, &["--json", "events", "--follow", "--since", "first"])
-        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(follows.stdout.take().unwrap());

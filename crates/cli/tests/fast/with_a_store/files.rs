@@ -12,8 +12,7 @@ const MARK: &str = "\u{feff}";
 /// Runs the command with this stdin.
 fn fed(folder: &Folder, arguments: &[&str], stdin: &[u8]) -> (i32, String, String) {
     let mut command = folder.command(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     // A command that refuses the first bytes may be gone before the last.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     told(&child.wait_with_output().unwrap())

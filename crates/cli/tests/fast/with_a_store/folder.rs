@@ -1,8 +1,10 @@
 //! A folder of its own for a test, and the built command on it.
 
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+use crate::client;
 
 /// Removed with the test.
 pub struct Folder(pub TempDir);
@@ -14,15 +16,10 @@ impl Folder {
     }
     /// The command on the store in this folder; the variables of the test's own process do not reach it.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         let folder = self.0.path().join("store");
-        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
-        command.env("TENURE_URL", format!("file:{}", folder.display()));
+        let mut command = client(&format!("file:{}", folder.display()), arguments);
         // Moments are shown by the clock of the machine's zone, wherever the tests run.
-        command.env("TZ", "UTC");
-        for name in ["TENURE_NAMESPACE", "TENURE_TOKEN"] {
-            command.env_remove(name);
-        }
+        command.current_dir(self.0.path()).env("TZ", "UTC");
         command
     }
     /// Runs the command to its end.

@@ -123,13 +123,8 @@ fn lines_are_stored_but_for_the_bad_ones() {
     let folder = Folder::new();
     let lines = "{\"id\":\"a\"}\n{\"id\":\"b\",\"queue\":\"other\"}\n{bad\n\
                  {\"id\":\"d\",\"needs\":[{\"pool\":\"none\"}]}\n\n{\"id\":\"e\"}\n";
-    let mut child = folder
-        .command(&["push", "q", "--lines", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        folder.command(&["push", "q", "--lines", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let (code, out, err) = told(&child.wait_with_output().unwrap());
     assert_eq!((code, out.as_str()), (1, "a\nb\ne\n"), "{err}");
@@ -192,11 +187,8 @@ fn an_id_made_by_the_command_line_has_the_form_of_a_server_id() {
 #[test]
 fn a_folder_that_another_has_open_is_69() {
     let folder = Folder::new();
-    let mut child = folder
-        .command(&["lock", "x", "--", "sh", "-c", "echo up; exec sleep 60"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        folder.command(&["lock", "x", "--", "sh", "-c", "echo up; exec sleep 60"]).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let (code, _, err) = folder.told(&["stats"]);
@@ -212,11 +204,7 @@ fn work_that_is_told_to_end_lets_its_job_finish() {
     let folder = Folder::new();
     folder.run(&["push", "q", "--id", "j"]);
     let script = "echo up; while [ ! -e go ]; do sleep 0.01; done";
-    let mut child = folder
-        .command(&["work", "q", "--", "sh", "-c", script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = folder.command(&["work", "q", "--", "sh", "-c", script]).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     signal(&child, "-TERM");
@@ -229,12 +217,8 @@ fn work_that_is_told_to_end_lets_its_job_finish() {
 fn a_second_signal_gives_the_job_back_at_once() {
     let folder = Folder::new();
     folder.run(&["push", "q", "--id", "j"]);
-    let mut child = folder
-        .command(&["work", "q", "--", "sh", "-c", "echo up; exec sleep 60"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        folder.command(&["work", "q", "--", "sh", "-c", "echo up; exec sleep 60"]).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let begun = Instant::now();

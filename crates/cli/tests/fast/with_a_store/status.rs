@@ -70,7 +70,7 @@ fn status_names_the_server_and_its_version_and_exits_69_if_away() {
     let server = Server::start(&folder, "127.0.0.1:0");
     let (code, out, err) = told(&server.command(&folder, &["status"]).output().unwrap());
     assert_eq!(code, 0, "{out}{err}");
-    let first = format!("http://{}, version {}, ready\n", server.at, env!("CARGO_PKG_VERSION"));
+    let first = format!("http://{}, version {}, ready\n", server.at(), env!("CARGO_PKG_VERSION"));
     assert!(out.starts_with(&format!("address    {first}")), "{out}");
     let mut command = server.command(&folder, &["status"]);
     server.kill();

@@ -2,13 +2,18 @@
 //! Workers and pushers have another name each time, a server its old port.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
+use tenure_testkit::tenure::Process;
 
 use crate::chaos::part::{self, FILE, NAME, PORTS, ROLE};
 use crate::chaos::records;
+use crate::tenure;
+
+/// A process that is told to end does so within this.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The role of a process.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,26 +48,24 @@ pub struct Part {
     told: Told,
     /// The name of the process that runs now.
     pub name: String,
-    child: Child,
+    process: Process,
 }
 
 impl Part {
     pub fn start(role: Role, place: usize, told: &Told) -> Self {
-        let (name, child) = started(&role, place, 0, told);
-        Part { role, place, starts: 0, told: told.clone(), name, child }
+        let (name, process) = started(&role, place, 0, told);
+        Part { role, place, starts: 0, told: told.clone(), name, process }
     }
 
     /// Kills it; the moment at which it was dead, in µs since 1970.
     pub fn kill(&mut self) -> u64 {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.kill();
         part::unix_us()
     }
 
     /// Lets it stand still, or go on.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).expect("the id of a process");
-        kill(Pid::from_raw(pid), signal).expect("a child of ours can be signalled");
+        self.process.signal(signal);
     }
 
     /// The name under which it holds leases.
@@ -74,17 +77,11 @@ impl Part {
     pub fn restart(&mut self) {
         self.starts += 1;
         let started = started(&self.role, self.place, self.starts, &self.told);
-        (self.name, self.child) = started;
+        (self.name, self.process) = started;
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn started(role: &Role, place: usize, start: u32, told: &Told) -> (String, Child) {
+fn started(role: &Role, place: usize, start: u32, told: &Told) -> (String, Process) {
     let (word, command) = match role {
         Role::Worker => ("worker", again()),
         Role::Pusher => ("pusher", again()),
@@ -94,7 +91,7 @@ fn started(role: &Role, place: usize, start: u32, told: &Told) -> (String, Child
     let (name, mut command) = (format!("{word}-{place}-{start}"), command);
     command.env(ROLE, word).env(NAME, &name).env(PORTS, &told.ports);
     command.env(FILE, told.folder.join(&name));
-    (name, command.spawn().expect("a process can be started"))
+    (name, Process::start(&mut command, ENDS_WITHIN))
 }
 
 /// This program, started again.
@@ -108,12 +105,8 @@ fn again() -> Command {
 }
 
 fn serve(port: u16, told: &Told) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
-    command.env("TENURE_STORE", &told.store).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = tenure(&["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    command.env("TENURE_STORE", &told.store).stdout(Stdio::null());
     command.stderr(words(&told.words, port));
     command
 }

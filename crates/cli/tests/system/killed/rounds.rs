@@ -1,12 +1,14 @@
 //! A server, and commands of `tenure` that run a CMD and are watched from outside.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tenure_testkit::tenure::Server;
+
+use crate::client;
 
 /// The promise is a second; a machine that is busy with other tests may need more.
 pub const SOON: Duration = Duration::from_secs(30);
@@ -25,51 +27,22 @@ wait
 pub const NUMBERS: [&str; 5] = ["deaf", "session", "orphan", "child", "cmd"];
 
 pub fn tenure(url: &str, within: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-        command.env_remove(name);
-    }
-    command.args(arguments).env("TENURE_URL", url).current_dir(within);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = client(url, arguments);
+    command.current_dir(within).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
-pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < 6 * SOON, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+pub fn until(what: &str, so: impl FnMut() -> bool) {
+    tenure_testkit::tenure::until(6 * SOON, what, so);
 }
 
-/// A server, killed when it is dropped.
-pub struct Server(Child, pub String);
-
-impl Server {
-    pub fn start() -> Self {
-        let mut command = tenure("http://127.0.0.1:1", Path::new("/"), &["serve"]);
-        command.args(["--listen", "127.0.0.1:0", "--store", "memory:"]).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut words = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        words.read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
-        Server(child, at)
-    }
-
-    pub fn run(&self, arguments: &[&str]) -> String {
-        let mut command = tenure(&self.1, Path::new("/"), arguments);
-        let output = command.stdout(Stdio::piped()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
+pub fn serve() -> Server {
+    Server::start(&mut crate::serving("memory:"), 6 * SOON)
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+pub fn run(server: &Server, arguments: &[&str]) -> String {
+    let output = client(&server.url(), arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// A `tenure` that runs CMD in a folder of its own.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::killed::rounds::{CMD, NUMBERS, Round, SOON, Server, end, field, runs, tenure, until};
+use crate::killed::rounds::{
+    CMD, NUMBERS, Round, SOON, end, field, run, runs, serve, tenure, until,
+};
 
 /// How many are killed at once.
 const AT_ONCE: usize = 25;
@@ -52,17 +54,17 @@ fn kill_all(times: usize, start: impl Fn(usize) -> Round) {
 }
 
 fn kill_works(times: usize) {
-    let server = Server::start();
+    let server = serve();
     kill_all(times, |number| {
         let queue = format!("q{number}");
-        server.run(&["push", &queue, "1"]);
-        Round::start(&server.1, &["work", &queue], CMD)
+        run(&server, &["push", &queue, "1"]);
+        Round::start(&server.url(), &["work", &queue], CMD)
     });
 }
 
 fn kill_locks(times: usize) {
-    let server = Server::start();
-    kill_all(times, |number| Round::start(&server.1, &["lock", &format!("x{number}")], CMD));
+    let server = serve();
+    kill_all(times, |number| Round::start(&server.url(), &["lock", &format!("x{number}")], CMD));
 }
 
 #[test]
@@ -89,10 +91,10 @@ fn of_a_hundred_killed_locks_nothing_survives() {
 
 #[test]
 fn a_killed_guard_takes_cmd_with_it_and_that_is_how_cmd_ended() {
-    let server = Server::start();
-    server.run(&["push", "q", "1", "--id", "j"]);
+    let server = serve();
+    run(&server, &["push", "q", "1", "--id", "j"]);
     for arguments in [&["lock", "x"][..], &["work", "q", "--max-jobs", "1"]] {
-        let mut round = Round::start(&server.1, arguments, CMD);
+        let mut round = Round::start(&server.url(), arguments, CMD);
         let numbers = NUMBERS.map(|name| round.number(name));
         let guard: i32 = field(round.number("cmd"), 1).unwrap().parse().unwrap();
         assert_ne!(guard, round.tenure.id() as i32);
@@ -104,12 +106,12 @@ fn a_killed_guard_takes_cmd_with_it_and_that_is_how_cmd_ended() {
         numbers.iter().for_each(|pid| end(*pid));
         assert_eq!(survivors, [], "{arguments:?}");
     }
-    assert!(server.run(&["--json", "job", "j"]).contains("signal 9"));
+    assert!(run(&server, &["--json", "job", "j"]).contains("signal 9"));
 }
 
 #[test]
 fn what_cmd_leaves_behind_is_ended_unless_it_may_stay() {
-    let server = Server::start();
+    let server = serve();
     let script = "sleep 300 & echo $! > child; \
                   sh -c 'sh -c \"echo \\$\\$ > orphan; exec setsid sleep 300\" &'; \
                   while [ ! -s orphan ]; do sleep 0.01; done; exit ";
@@ -118,10 +120,10 @@ fn what_cmd_leaves_behind_is_ended_unless_it_may_stay() {
         (0, Some("--leave-children"), true),
         (3, Some("--leave-children"), false),
     ] {
-        server.run(&["push", "q", "1"]);
+        run(&server, &["push", "q", "1"]);
         for command in [&["work", "q", "--max-jobs", "1"][..], &["lock", "x"]] {
             let arguments = [command, option.as_slice()].concat();
-            let mut round = Round::start(&server.1, &arguments, &format!("{script}{code}"));
+            let mut round = Round::start(&server.url(), &arguments, &format!("{script}{code}"));
             round.tenure.wait().unwrap();
             for pid in [round.number("child"), round.number("orphan")] {
                 assert_eq!(runs(pid), stays, "{arguments:?} exit {code}");
@@ -133,15 +135,15 @@ fn what_cmd_leaves_behind_is_ended_unless_it_may_stay() {
 
 #[test]
 fn a_detached_cmd_outlives_a_killed_tenure() {
-    let server = Server::start();
-    let mut round = Round::start(&server.1, &["lock", "x", "--detach"], CMD);
+    let server = serve();
+    let mut round = Round::start(&server.url(), &["lock", "x", "--detach"], CMD);
     let numbers = NUMBERS.map(|name| round.number(name));
     let folder = round.lease_folder();
     round.tenure.kill().unwrap();
     round.tenure.wait().unwrap();
     std::thread::sleep(Duration::from_millis(1_000));
     assert!(numbers.iter().all(|pid| runs(*pid)));
-    server.run(&["lock", "y", "--", "true"]);
+    run(&server, &["lock", "y", "--", "true"]);
     assert!(folder.join("lease.json").exists(), "its guard still holds it");
     numbers.iter().for_each(|pid| end(*pid));
     until("its folder to go", || !folder.exists());
@@ -149,10 +151,10 @@ fn a_detached_cmd_outlives_a_killed_tenure() {
 
 #[test]
 fn files_of_a_killed_tenure_and_its_guard_are_swept_by_the_next() {
-    let server = Server::start();
+    let server = serve();
     // Other tests would sweep it, too.
     let temporary = tempfile::tempdir().unwrap();
-    let mut round = Round::start_with(&server.1, &["lock", "x"], CMD, |command| {
+    let mut round = Round::start_with(&server.url(), &["lock", "x"], CMD, |command| {
         command.env("TMPDIR", temporary.path());
     });
     let numbers = NUMBERS.map(|name| round.number(name));
@@ -164,7 +166,7 @@ fn files_of_a_killed_tenure_and_its_guard_are_swept_by_the_next() {
     numbers.iter().for_each(|pid| end(*pid));
     let left = || std::fs::read_dir(temporary.path()).unwrap().count();
     assert_eq!(left(), 1);
-    let mut next = tenure(&server.1, temporary.path(), &["lock", "y", "--", "true"]);
+    let mut next = tenure(&server.url(), temporary.path(), &["lock", "y", "--", "true"]);
     assert!(next.env("TMPDIR", temporary.path()).status().unwrap().success());
     assert_eq!(left(), 0);
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tenure_testkit::tenure::Server;
 
-use crate::killed::rounds::{Round, Server, end, field, runs, tenure, until};
+use crate::killed::rounds::{Round, end, field, run, runs, serve, tenure, until};
 
 /// Of the leases: a twentieth of it lies between the end of a CMD and the next holder.
 const TTL: &str = "4s";
@@ -54,13 +55,13 @@ impl<'a> Contest<'a> {
             "lock" => vec!["lock".into(), name.into()],
             "lease" => vec!["lease".into(), "--need".into(), format!("limit:lock:{name}")],
             _ => {
-                server.run(&["push", name, "1"]);
+                run(server, &["push", name, "1"]);
                 ["work", name, "--max-jobs", "1"].map(str::to_owned).to_vec()
             }
         };
         let mut arguments: Vec<&str> = holds.iter().map(String::as_str).collect();
         arguments.extend(["--ttl", TTL]);
-        let holder = Round::start(&server.1, &arguments, script);
+        let holder = Round::start(&server.url(), &arguments, script);
         let writer = holder.number("cmd");
         let guard = child_of(holder.tenure.id().try_into().unwrap()).unwrap();
         let contest = Contest { server, holds, holder, writer, guard };
@@ -86,7 +87,7 @@ impl<'a> Contest<'a> {
     fn next(&self) -> f64 {
         let arguments: Vec<&str> = self.holds.iter().map(String::as_str).collect();
         let script = "date +%s.%N > began; exec sleep 300";
-        let mut next = Round::start(&self.server.1, &arguments, script);
+        let mut next = Round::start(&self.server.url(), &arguments, script);
         let began = next.wrote("began").parse().unwrap();
         next.tenure.kill().unwrap();
         next.tenure.wait().unwrap();
@@ -123,7 +124,7 @@ fn child_of(tenure: i32) -> Option<i32> {
 
 /// Plays each shape of CMD under each of these commands, all at the same time.
 fn each(commands: &[&str], play: impl Fn(&mut Contest<'_>, &str) + Sync) {
-    let server = Server::start();
+    let server = serve();
     std::thread::scope(|threads| {
         for command in commands {
             for (shape, script) in SHAPES {
@@ -171,10 +172,10 @@ fn a_cmd_whose_guard_is_stopped_is_ended_by_tenure() {
 
 #[test]
 fn a_guard_stopped_before_its_first_word_is_not_waited_for() {
-    let server = Server::start();
+    let server = serve();
     for _ in 0..3 {
         let script = "echo $$ > cmd; exec sleep 300";
-        let mut round = Round::start(&server.1, &["lock", "x", "--ttl", "1s"], script);
+        let mut round = Round::start(&server.url(), &["lock", "x", "--ttl", "1s"], script);
         let tenure = i32::try_from(round.tenure.id()).unwrap();
         let mut guard = None;
         until("its guard", || {
@@ -200,9 +201,9 @@ fn a_lost_lease_ends_a_cmd_whose_guard_is_stopped() {
     each(&["lock"], |contest, what| {
         signal(contest.guard, Signal::SIGSTOP);
         let limit = format!("lock:{}", contest.holds[1]);
-        let listed = contest.server.run(&["--json", "leases", "--limit", &limit]);
+        let listed = run(contest.server, &["--json", "leases", "--limit", &limit]);
         let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
-        contest.server.run(&["leases", "force", listed["items"][0]["lease"].as_str().unwrap()]);
+        run(contest.server, &["leases", "force", listed["items"][0]["lease"].as_str().unwrap()]);
         assert_eq!(contest.exit_code(), Some(75), "{what}");
         assert!(!runs(contest.writer), "{what}");
     });
@@ -262,15 +263,15 @@ fn lease_folder(pid: i32) -> PathBuf {
 
 #[test]
 fn a_cmd_with_a_live_lease_goes_on_though_its_output_is_unread() {
-    let server = Server::start();
+    let server = serve();
     // Two, so that each of the threads on which CMDs are watched hangs.
     for _ in 0..2 {
-        server.run(&["push", "q", "1"]);
+        run(&server, &["push", "q", "1"]);
     }
     let script = "echo $$ > cmd.$TENURE_JOB_ID; yes >&2";
     let arguments = ["work", "q", "-c", "2", "--ttl", TTL, "--", "sh", "-c", script];
     let folder = tempfile::tempdir().unwrap();
-    let mut command = tenure(&server.1, folder.path(), &arguments);
+    let mut command = tenure(&server.url(), folder.path(), &arguments);
     let mut tenure = command.stderr(Stdio::piped()).spawn().unwrap();
     let numbers = || -> Vec<i32> {
         let all = std::fs::read_dir(folder.path()).unwrap();

@@ -10,8 +10,9 @@ use nix::fcntl::OFlag;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, tcgetpgrp};
+use tenure_testkit::tenure::{Server, alone};
 
-use crate::killed::rounds::{SOON, Server, end, field, runs};
+use crate::killed::rounds::{SOON, end, field, runs, serve};
 
 /// `tenure` takes the signal and SIGCONT, which come together, in any order: one shell would rarely see both.
 const SHELLS: usize = 8;
@@ -48,11 +49,8 @@ impl Shell {
         // The leader of a session of its own, whose terminal is stdin.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "bash", "--norc", "-i", "-c", &script]);
-        command.env("TENURE", env!("CARGO_BIN_EXE_tenure")).env("TENURE_URL", &server.1);
-        for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-            command.env_remove(name);
-        }
-        command.env("NAME", name).current_dir(folder.path());
+        alone(&mut command).env("TENURE", env!("CARGO_BIN_EXE_tenure"));
+        command.env("TENURE_URL", server.url()).env("NAME", name).current_dir(folder.path());
         command.stdin(Stdio::from(terminal)).stdout(Stdio::null()).stderr(Stdio::null());
         let shell = command.spawn().unwrap();
         Shell { shell, keys: Some(keys), folder }
@@ -106,7 +104,7 @@ fn start(server: &Server, script: &str) -> Vec<Shell> {
 
 #[test]
 fn kill_ends_the_cmd_of_a_suspended_job() {
-    let server = Server::start();
+    let server = serve();
     let script = "LOCK 'echo $$ > cmd; exec sleep 300'
         jobs -p > tenure; echo > suspended; read line; kill %1; read line";
     let mut shells = start(&server, script);
@@ -120,7 +118,7 @@ fn kill_ends_the_cmd_of_a_suspended_job() {
 
 #[test]
 fn a_closed_terminal_ends_the_cmd_of_a_suspended_job() {
-    let server = Server::start();
+    let server = serve();
     let script = "LOCK 'echo $$ > cmd; exec sleep 300'
         jobs -p > tenure; echo > suspended; read line";
     let mut shells = start(&server, script);
@@ -134,7 +132,7 @@ fn a_closed_terminal_ends_the_cmd_of_a_suspended_job() {
 
 #[test]
 fn sigterm_ends_a_cmd_that_is_stopped_in_the_background() {
-    let server = Server::start();
+    let server = serve();
     let script = "LOCK 'echo $$ > cmd; read line' & echo $! > tenure; wait";
     let shell = Shell::start(&server, "l", script);
     let (tenure, cmd) = (shell.number("tenure"), shell.number("cmd"));
@@ -145,7 +143,7 @@ fn sigterm_ends_a_cmd_that_is_stopped_in_the_background() {
 
 #[test]
 fn a_cmd_that_was_suspended_gets_the_terminal_back() {
-    let server = Server::start();
+    let server = serve();
     let script = "LOCK 'echo $$ > cmd; read line; echo \"$line\" > line'
         jobs -p > tenure; echo > suspended; read line; fg %1; echo $? > ended";
     let mut shell = Shell::start(&server, "l", script);

@@ -25,8 +25,8 @@ use nix::sys::signal::Signal;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Audit;
 use tenure_engine_api::EngineExt;
-use tenure_testkit::Dice;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{Dice, needs_redis};
 use tokio::runtime::Runtime;
 
 use client::{Client, Object, Process};
@@ -48,9 +48,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
 #[test]
 fn what_clients_of_three_servers_are_answered_is_linearizable() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let told = std::env::var(SECONDS).ok();
     let all: u64 = told
         .map_or(0, |text| text.parse().unwrap_or_else(|_| panic!("{SECONDS}={text} is no number")));

@@ -1,17 +1,19 @@
 //! Servers that share a store: killed, stood still, and asked at random.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tenure::{Remote, ServerUrl};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Request};
 use tenure_engine_api::{CallFuture, Engine, EngineExt, Health};
 use tenure_testkit::redis::free_port;
+use tenure_testkit::tenure::Process;
 use tenure_testkit::{Dice, TempDir};
+
+use crate::tenure;
 
 /// A server answers within this after its start, also on a machine that builds meanwhile.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -20,14 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// One server. It is killed when this is dropped.
 struct Server {
     port: u16,
-    child: Child,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    process: Process,
 }
 
 /// All servers of one store.
@@ -44,8 +39,8 @@ impl Servers {
         let mut servers = Servers { store, all: Vec::new(), words: TempDir::new() };
         for _ in 0..count {
             let port = free_port();
-            let child = servers.spawn(port);
-            servers.all.push(Server { port, child });
+            let process = servers.spawn(port);
+            servers.all.push(Server { port, process });
         }
         for remote in servers.remotes() {
             let begin = Instant::now();
@@ -62,17 +57,12 @@ impl Servers {
         servers
     }
 
-    fn spawn(&self, port: u16) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
-            command.env_remove(name);
-        }
+    fn spawn(&self, port: u16) -> Process {
         let words = self.words.path().join(format!("{port}.log"));
         let words = std::fs::File::options().create(true).append(true).open(words);
-        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
-        command.env("TENURE_STORE", &self.store).stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(words.expect("a file of its own"));
-        command.spawn().expect("a server can be started")
+        let mut command = tenure(&["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        command.env("TENURE_STORE", &self.store).stdout(Stdio::null());
+        Process::start(command.stderr(words.expect("a file of its own")), READY_WITHIN)
     }
 
     /// The logs of all, for a message.
@@ -101,19 +91,17 @@ impl Servers {
 
     /// Sends SIGKILL, and waits for the end.
     pub fn kill(&mut self, place: usize) {
-        let _ = self.all[place].child.kill();
-        let _ = self.all[place].child.wait();
+        self.all[place].process.kill();
     }
 
     /// Starts another in the place of one that was killed.
     pub fn restart(&mut self, place: usize) {
-        self.all[place].child = self.spawn(self.all[place].port);
+        self.all[place].process = self.spawn(self.all[place].port);
     }
 
     /// Lets one stand still, or go on.
     pub fn signal(&self, place: usize, signal: Signal) {
-        let pid = i32::try_from(self.all[place].child.id()).expect("the id of a process");
-        kill(Pid::from_raw(pid), signal).expect("a child of ours can be signalled");
+        self.all[place].process.signal(signal);
     }
 }
 

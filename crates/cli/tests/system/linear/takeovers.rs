@@ -100,8 +100,8 @@ mod tests {
     use std::sync::mpsc;
 
     use tenure_core::job::JobState;
-    use tenure_testkit::TempDir;
-    use tenure_testkit::redis::{Aof, wanted};
+    use tenure_testkit::redis::Aof;
+    use tenure_testkit::{TempDir, needs_redis};
 
     use super::*;
     use crate::linear::faults::faults;
@@ -187,9 +187,7 @@ mod tests {
 
     #[test]
     fn a_takeover_is_written_down() {
-        if !wanted() {
-            return;
-        }
+        needs_redis!();
         let (redis, folder) = (RedisServer::start(Aof::Off, &[]), TempDir::new());
         let own = |epoch| redis.must(&["HSET", "{tenure}:own", "epoch", epoch]);
         own("1");

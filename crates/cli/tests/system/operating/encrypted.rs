@@ -5,15 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tenure_testkit::certificates::{Authority, CertificateFiles, KeyedCertificate};
 use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{Server, start, tenure, told};
 
 const HERE: [&str; 2] = ["127.0.0.1", "localhost"];
 
@@ -70,15 +69,6 @@ impl Secure {
     }
 }
 
-/// The `n`th line that has this.
-fn nth_line(server: &Server, part: &str, n: usize) {
-    let until = std::time::Instant::now() + crate::operating::SOON;
-    while server.log().matches(part).count() < n {
-        assert!(std::time::Instant::now() < until, "no {n} lines have {part:?}: {}", server.log());
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn a_certificate_is_renewed_live_and_a_broken_one_is_ignored() {
     let (home, authority, files) = home();
@@ -97,34 +87,33 @@ fn a_certificate_is_renewed_live_and_a_broken_one_is_ignored() {
         }
     };
     link(&files);
-    let server = Server::start(serve(home.path(), &linked, &[]));
+    let server = start(serve(home.path(), &linked, &[]));
     assert!(server.line("listening on").contains("https://"));
     let names_it = format!("by {}", linked.certificate.display());
-    assert!(server.line("tenure serves").contains(&names_it), "{}", server.log());
+    assert!(server.line("tenure serves").contains(&names_it), "{}", server.said());
     let (taken, stays) = ("new connections use the new certificate", "the previous ones stay");
     let mut old = Secure::to(&server, &ca);
     assert!(old.is_well());
     link(&authority.signs(&HERE).write(home.path(), "second"));
-    nth_line(&server, taken, 1);
+    server.nth_line(taken, 1);
     let mut new = Secure::to(&server, &ca);
     assert!(new.certificate != old.certificate && new.is_well() && old.is_well());
     // A key of another certificate.
     let strange = authority.signs(&HERE);
     fs::write(home.path().join("second.key"), &strange.key).unwrap();
-    nth_line(&server, stays, 1);
+    server.nth_line(stays, 1);
     assert!(server.line(stays).contains("does not fit"));
     assert!(Secure::to(&server, &ca).certificate == new.certificate && new.is_well());
     // Asked to by a signal, at once.
-    let hang_up = || kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP);
-    hang_up().unwrap();
-    nth_line(&server, stays, 2);
+    server.signal(Signal::SIGHUP);
+    server.nth_line(stays, 2);
     strange.write(home.path(), "second");
-    hang_up().unwrap();
-    nth_line(&server, taken, 2);
+    server.signal(Signal::SIGHUP);
+    server.nth_line(taken, 2);
     let newest = Secure::to(&server, &ca);
     assert!(newest.certificate != new.certificate && new.is_well() && old.is_well());
     let (code, log) = server.stop();
-    assert_eq!(code, 0);
+    assert_eq!(code, Some(0));
     assert!(!log.contains("PRIVATE") && !log.contains("panicked"), "{log}");
 }
 
@@ -189,7 +178,7 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
     let (home, authority, files) = home();
     let ca = home.path().join("ca.pem");
     let ca = ca.to_str().unwrap();
-    let server = Server::start(serve(home.path(), &files, &[]));
+    let server = start(serve(home.path(), &files, &[]));
     let url = format!("https://{}", server.at);
     assert_eq!(asks(home.path(), &url, &["--ca", ca]).0, 0);
     let mut by_variable = tenure(home.path(), &["--url", &url, "stats"]);
@@ -214,13 +203,11 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
         [(elsewhere, "is for tenure.example; use"), (authority.signed_once(&HERE), "has expired")]
     {
         let files = certificate.write(home.path(), "wrong");
-        let server = Server::start(serve(home.path(), &files, &[]));
+        let server = start(serve(home.path(), &files, &[]));
         says(&format!("https://{}", server.at), &["--ca", ca], 69, part);
     }
-    let clear = Server::start(tenure(
-        home.path(),
-        &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"],
-    ));
+    let clear =
+        start(tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]));
     says(&format!("https://{}", clear.at), &["--ca", ca], 69, "does not speak TLS on this port");
 }
 
@@ -231,7 +218,7 @@ fn a_server_with_a_client_authority_asks_for_certificates() {
     let ca = ca.to_str().unwrap();
     let own = authority.signs_client().write(home.path(), "client");
     let strange = Authority::named("another").signs_client().write(home.path(), "strange");
-    let server = Server::start(serve(home.path(), &files, &["--tls-client-ca", ca]));
+    let server = start(serve(home.path(), &files, &["--tls-client-ca", ca]));
     let url = format!("https://{}", server.at);
     let showing = |files: &CertificateFiles| {
         let [certificate, key] =

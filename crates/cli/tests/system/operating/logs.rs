@@ -3,11 +3,11 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{Server, start, tenure, told};
 
 fn server(home: &TempDir, more: &[&str]) -> Server {
     let arguments = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
-    Server::start(tenure(home.path(), &arguments))
+    start(tenure(home.path(), &arguments))
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_server_logs_its_store_and_limits_at_its_start() {
     }
     assert!(server.line("the store is read").contains("jobs=0 took_ms="));
     let (code, log) = server.stop();
-    assert_eq!(code, 0);
+    assert_eq!(code, Some(0));
     for part in
         ["ending on a signal signal=\"SIGTERM\"", "draining", "granted=0", "stopped answered="]
     {
@@ -46,7 +46,7 @@ fn elsewhere_than_on_a_terminal_each_line_is_json() {
     let home = tempfile::tempdir().unwrap();
     let server = server(&home, &["--store", "memory:"]);
     server.line("tenure serves");
-    assert!(server.ask("GET /healthz", "").starts_with("HTTP/1.1 200 "));
+    assert!(server.exchange("GET /healthz", "").starts_with("HTTP/1.1 200 "));
     let (_, log) = server.stop();
     let lines: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
@@ -80,7 +80,7 @@ fn a_level_says_which_lines_there_are() {
     let home = tempfile::tempdir().unwrap();
     let quiet =
         server(&home, &["--store", "memory:", "--log-level", "error", "--log-format", "text"]);
-    assert!(quiet.ask("GET /healthz", "").starts_with("HTTP/1.1 200 "));
+    assert!(quiet.exchange("GET /healthz", "").starts_with("HTTP/1.1 200 "));
     let (_, log) = quiet.stop();
     assert_eq!(log.lines().count(), 1, "only where it listens: {log}");
     let loud = server(
@@ -88,9 +88,9 @@ fn a_level_says_which_lines_there_are() {
         &["--store", "memory:", "--log-level", "warn,tenure_server=debug", "--log-format", "text"],
     );
     let job = r#"{"queue":"mail","id":"first"}"#;
-    loud.ask("POST /v1/jobs", job);
-    loud.ask("POST /v1/jobs?x=1", job);
-    loud.ask("GET /v1/jobs/first", "");
+    loud.exchange("POST /v1/jobs", job);
+    loud.exchange("POST /v1/jobs?x=1", job);
+    loud.exchange("GET /v1/jobs/first", "");
     let line = loud.line("/v1/jobs/first");
     for part in [
         "DEBUG request",
@@ -119,14 +119,14 @@ fn refused_tokens_are_counted_by_their_address() {
         home.path(),
         &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
     );
-    let server = Server::start({
+    let server = start({
         command.env("TENURE_TOKEN", "right");
         command
     });
     for _ in 0..20 {
         assert!(
             server
-                .ask("GET /v1/stats WITH Authorization: Bearer wrong-geheim", "")
+                .exchange("GET /v1/stats WITH Authorization: Bearer wrong-geheim", "")
                 .starts_with("HTTP/1.1 401 ")
         );
     }
@@ -142,9 +142,9 @@ fn refused_tokens_are_counted_by_their_address() {
 fn lost_leases_and_jobs_that_kill_their_workers_are_logged() {
     let home = tempfile::tempdir().unwrap();
     let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
-    server.ask("POST /v1/jobs", r#"{"queue":"mail","id":"evil","retry":{"max_lost":1}}"#);
-    server.ask("POST /v1/jobs", r#"{"queue":"mail","id":"unlucky"}"#);
-    let granted = server.ask(
+    server.exchange("POST /v1/jobs", r#"{"queue":"mail","id":"evil","retry":{"max_lost":1}}"#);
+    server.exchange("POST /v1/jobs", r#"{"queue":"mail","id":"unlucky"}"#);
+    let granted = server.exchange(
         "POST /v1/leases",
         r#"{"queues":["mail"],"max":2,"ttl":"1s","worker":"w","request_id":"r"}"#,
     );
@@ -158,7 +158,7 @@ fn lost_leases_and_jobs_that_kill_their_workers_are_logged() {
         lost.contains("times=1 namespace=\"default\" queue=\"mail\" job=\"unlucky\""),
         "{lost}"
     );
-    server.ask("POST /v1/leases/extend", &format!(r#"{{"leases":["{lease}"]}}"#));
+    server.exchange("POST /v1/leases/extend", &format!(r#"{{"leases":["{lease}"]}}"#));
     assert!(server.line("leases that were over").contains("times=1"));
 }
 
@@ -166,7 +166,7 @@ fn lost_leases_and_jobs_that_kill_their_workers_are_logged() {
 fn a_gauge_that_fails_is_told_and_its_address_is_not() {
     let home = tempfile::tempdir().unwrap();
     let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
-    let url = format!("http://{}", server.at);
+    let url = server.url();
     let run = |arguments: &[&str]| {
         let (code, _, stderr_text) = told(tenure(home.path(), arguments).env("TENURE_URL", &url));
         assert_eq!(code, 0, "{stderr_text}");
@@ -176,7 +176,7 @@ fn a_gauge_that_fails_is_told_and_its_address_is_not() {
     run(&[&["limit", "set", "site", "--concurrency", "2"], &gauge[..]].concat());
     // A gauge is read while a job waits for its limit and a worker asks.
     run(&["push", "q", "--need", "limit:site"]);
-    server.ask(
+    server.exchange(
         "POST /v1/leases",
         r#"{"queues":["q"],"max":1,"ttl":"30s","worker":"w","request_id":"g"}"#,
     );

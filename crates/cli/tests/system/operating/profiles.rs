@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{Server, start, tenure, told};
 
 const TOKEN: &str = "geheim-token";
 
@@ -16,7 +16,7 @@ fn set_up(more: &str) -> (TempDir, Server) {
         &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
     );
     command.env("TENURE_TOKEN", TOKEN);
-    let server = Server::start(command);
+    let server = start(command);
     fs::create_dir_all(home.path().join(".config/tenure")).unwrap();
     let (at, text) = (&server.at, "token_command = 'echo geheim-token'\nnamespace = 'web'");
     let file = format!(

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use nix::sys::signal::Signal;
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
-use crate::operating::{SOON, Server, tenure, told};
+use crate::operating::{SOON, Server, start, tenure, told};
 
 const OLD: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 const NEW: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -44,7 +44,7 @@ impl Home {
         if let Some(keys) = keys {
             command.env("TENURE_SEAL_KEY_FILE", self.path(keys));
         }
-        Server::start(command)
+        start(command)
     }
 
     /// Exit code, stdout and stderr of a command.
@@ -65,7 +65,7 @@ impl Home {
 }
 
 fn url(server: &Server) -> String {
-    format!("http://{}", server.at)
+    server.url()
 }
 
 fn holds(place: &Path, word: &str) -> bool {
@@ -106,7 +106,7 @@ fn a_sealed_folder_is_served_saved_and_sealed_again() {
     let backup = home.path("backup");
     home.done(&url(&server), None, &["backup", backup.to_str().unwrap()]);
     home.done("http://127.0.0.1:1", None, &["backup", "verify", backup.to_str().unwrap()]);
-    assert_eq!(server.stop().0, 0);
+    assert_eq!(server.stop().0, Some(0));
     for place in [&home.path("store"), &backup] {
         assert!(!holds(place, MARK), "{}", place.display());
         assert!(holds(place, LABEL), "{}", place.display());
@@ -139,9 +139,7 @@ fn a_sealed_folder_is_served_saved_and_sealed_again() {
 
 #[test]
 fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let home = Home::new();
     fs::create_dir(home.path("redis")).unwrap();
     let redis = RedisServer::start(Aof::Always, &["--dir", home.path("redis").to_str().unwrap()]);
@@ -155,16 +153,16 @@ fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
             if code == 0 {
                 return assert!(out.contains(MARK), "{out}");
             }
-            assert!(Instant::now() < until, "{err}: {}", server.log());
+            assert!(Instant::now() < until, "{err}: {}", server.said());
         }
     };
     read(&without);
     // It forwards calls, and does not take the store when the leader is gone.
-    kill(Pid::from_raw(first.child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    first.signal(Signal::SIGKILL);
     without.line("is sealed with the key");
     let until = Instant::now() + SOON;
-    while !without.ask("GET /readyz", "").contains("is sealed with the key") {
-        assert!(Instant::now() < until, "{}", without.ask("GET /readyz", ""));
+    while !without.exchange("GET /readyz", "").contains("is sealed with the key") {
+        assert!(Instant::now() < until, "{}", without.exchange("GET /readyz", ""));
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let second = home.serve(&redis.url(), Some("old"));
@@ -173,7 +171,7 @@ fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
     is_read(&home, &url(&without), None);
     assert!(!holds(&home.path("redis"), MARK));
     assert!(holds(&home.path("redis"), LABEL));
-    assert_eq!((without.stop().0, second.stop().0), (0, 0));
+    assert_eq!((without.stop().0, second.stop().0), (Some(0), Some(0)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{Server, start, tenure, told};
 
 /// Stands in everything that must not be seen.
 const MARK: &str = "geheim7f3a";
@@ -29,8 +29,8 @@ fn nothing_secret_is_logged_even_at_trace() {
             ],
         );
         command.env("TENURE_TOKEN", &token);
-        let server = Server::start(command);
-        let url = format!("http://{}", server.at);
+        let server = start(command);
+        let url = server.url();
         let run = |arguments: &[&str]| {
             let mut command = tenure(home.path(), arguments);
             command.env("TENURE_URL", &url).env("TENURE_TOKEN", &token);
@@ -74,18 +74,18 @@ fn nothing_secret_is_logged_even_at_trace() {
         run(&["push", "gauged", "--need", "limit:site"]);
         // Wrong requests are not shown either: a body, a query, a header, a path that is no route.
         let bearer = format!("WITH Authorization: Bearer {token}");
-        server.ask(
+        server.exchange(
             &format!("POST /v1/jobs {bearer}"),
             &format!("{{\"queue\":\"mail\",\"{MARK}\":1}}"),
         );
-        server.ask(&format!("GET /v1/jobs?label={MARK}:{MARK}&{MARK}=1 {bearer}"), "");
-        server.ask(&format!("GET /v1/{MARK} {bearer}"), "");
-        server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {MARK}"), "");
+        server.exchange(&format!("GET /v1/jobs?label={MARK}:{MARK}&{MARK}=1 {bearer}"), "");
+        server.exchange(&format!("GET /v1/{MARK} {bearer}"), "");
+        server.exchange(&format!("GET /v1/stats WITH Authorization: Bearer {MARK}"), "");
         let ask = r#"{"queues":["gauged"],"max":1,"ttl":"30s","worker":"w","request_id":"g"}"#;
-        server.ask(&format!("POST /v1/leases {bearer}"), ask);
+        server.exchange(&format!("POST /v1/leases {bearer}"), ask);
         server.line("a gauge cannot be read");
         let (code, log) = server.stop();
-        assert_eq!(code, 0);
+        assert_eq!(code, Some(0));
         // The lines are there, and say which job it was.
         assert!(
             log.contains("seen") && log.contains("request") && log.contains("job.succeeded"),
@@ -118,7 +118,7 @@ fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
     let listen = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
     let mut command = tenure(home.path(), &[&listen[..], &["--log-level", "debug"]].concat());
     command.env("TENURE_TOKEN", &token);
-    let server = Server::start(command);
+    let server = start(command);
     let bearer = format!("WITH Authorization: Bearer {token}");
     let form = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n";
     let secret = format!("{{\"password\":\"{MARK}\"}}");
@@ -142,12 +142,12 @@ fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
         ),
     ] {
         let method = if path.ends_with("resources") { "PUT" } else { "POST" };
-        let told = server.ask(&format!("{method} {path} {bearer}"), &body);
+        let told = server.exchange(&format!("{method} {path} {bearer}"), &body);
         assert!(told.starts_with("HTTP/1.1 2"), "{path}: {told}");
     }
     let scheduled =
         format!("{{\"every\":\"1h\",\"job\":{{\"queue\":\"mail\",\"payload\":{secret}}}}}");
-    let told = server.ask(&format!("PUT /v1/schedules/s {bearer}"), &scheduled);
+    let told = server.exchange(&format!("PUT /v1/schedules/s {bearer}"), &scheduled);
     assert!(told.starts_with("HTTP/1.1 2"), "{told}");
     let told = browsed(&server, "POST /login", form, &format!("token={token}"));
     let cookie = told.split("set-cookie: ").nth(1).expect(&told).split(';').next().unwrap();
@@ -177,7 +177,7 @@ fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
     {
         assert!(seen.contains(path), "no link leads to {path}: {seen:?}");
     }
-    let metrics = server.ask(&format!("GET /metrics {bearer}"), "");
+    let metrics = server.exchange(&format!("GET /metrics {bearer}"), "");
     assert!(metrics.contains("tenure_jobs") && !metrics.contains(MARK), "{metrics}");
     let (_, log) = server.stop();
     assert!(log.contains("request") && !log.contains(MARK), "{log}");

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{start, tenure, told};
 
 fn written(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
@@ -88,7 +88,7 @@ fn a_server_starts_as_its_file_says() {
     );
     let mut command = tenure(home.path(), &["serve"]);
     command.env("TENURE_CONFIG", &file);
-    let server = Server::start(command);
+    let server = start(command);
     let start = server.line("tenure serves");
     assert!(
         start.contains(&format!("token=\"from {file}:4\""))
@@ -97,10 +97,11 @@ fn a_server_starts_as_its_file_says() {
     );
     assert!(server.line("can be read by other users").contains("chmod 600"));
     for (token, status) in [("right-token", 200), ("wrong", 401)] {
-        let answer = server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {token}"), "");
+        let answer =
+            server.exchange(&format!("GET /v1/stats WITH Authorization: Bearer {token}"), "");
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     }
-    assert!(!server.log().contains("right-token"));
+    assert!(!server.said().contains("right-token"));
 }
 
 #[test]

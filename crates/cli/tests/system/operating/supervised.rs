@@ -5,10 +5,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process::Command;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::operating::{SOON, Server, tenure};
+use crate::operating::{SOON, Server, start, tenure};
 
 fn supervised(home: &Path, store: &str, socket: &str) -> Command {
     let mut command = tenure(home, &["serve", "--listen", "127.0.0.1:0", "--store", store]);
@@ -20,7 +19,7 @@ fn supervised(home: &Path, store: &str, socket: &str) -> Command {
 fn watched(home: &Path, socket: &str) -> Server {
     let mut command = supervised(home, "memory:", socket);
     command.env("WATCHDOG_USEC", "200000");
-    Server::start(command)
+    start(command)
 }
 
 fn next(manager: &UnixDatagram) -> String {
@@ -44,7 +43,7 @@ fn is_told_the_life_of_a_server(manager: &UnixDatagram, server: Server) {
     assert_eq!(next(manager), format!("READY=1\nSTATUS=serves memory: on {at}"));
     // Two of them, so that they go on.
     assert_eq!((next(manager), next(manager)), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
-    let tell = |signal| kill(Pid::from_raw(server.child.id().try_into().unwrap()), signal).unwrap();
+    let tell = |signal| server.signal(signal);
     tell(Signal::SIGHUP);
     let reloading = next_but_heartbeats(manager);
     assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
@@ -79,12 +78,12 @@ fn an_absent_store_is_in_the_status_and_the_server_stays_ready() {
     let manager = UnixDatagram::bind(&path).unwrap();
     // Nobody listens on port 1.
     let command = supervised(home.path(), "redis://127.0.0.1:1", path.to_str().unwrap());
-    let server = Server::start(command);
+    let server = start(command);
     assert!(next(&manager).starts_with("READY=1\n"));
     let status = next(&manager);
     assert!(status.starts_with("STATUS=the store is not well: "), "{status}");
     assert_eq!(status.lines().count(), 1, "{status}");
-    assert_eq!(server.stop().0, 0);
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
@@ -92,7 +91,7 @@ fn a_socket_that_is_gone_changes_nothing_for_a_server() {
     let home = tempfile::tempdir().unwrap();
     for socket in ["/nowhere/notify", "notify", "@nobody-listens"] {
         let server = watched(home.path(), socket);
-        assert!(server.ask("GET /readyz", "").starts_with("HTTP/1.1 200 "), "{socket}");
-        assert_eq!(server.stop().0, 0, "{socket}");
+        assert!(server.exchange("GET /readyz", "").starts_with("HTTP/1.1 200 "), "{socket}");
+        assert_eq!(server.stop().0, Some(0), "{socket}");
     }
 }

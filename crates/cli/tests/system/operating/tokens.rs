@@ -6,14 +6,13 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::operating::{Server, tenure, told};
+use crate::operating::{Server, start, tenure, told};
 
 /// The status with which a call is answered that shows a token.
 fn status(server: &Server, token: &str) -> String {
-    let answer = server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {token}"), "");
+    let answer = server.exchange(&format!("GET /v1/stats WITH Authorization: Bearer {token}"), "");
     answer.split(' ').nth(1).unwrap().to_owned()
 }
 
@@ -23,8 +22,7 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
     let path = home.path().join("tokens");
     fs::write(&path, "old-token\n").unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--token-file"];
-    let server =
-        Server::start(tenure(home.path(), &[&arguments[..], &[path.to_str().unwrap()]].concat()));
+    let server = start(tenure(home.path(), &[&arguments[..], &[path.to_str().unwrap()]].concat()));
     let tells = |part: &str| {
         server.line(part);
     };
@@ -61,7 +59,7 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
         some_calls();
         // A file that cannot be used changes nothing, and a signal has it read at once.
         fs::write(&path, "\n").unwrap();
-        kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+        server.signal(Signal::SIGHUP);
         tells("the previous ones stay");
         some_calls();
         drop(stop);
@@ -71,7 +69,7 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
         ("200", "401")
     );
     let (code, log) = server.stop();
-    assert_eq!(code, 0);
+    assert_eq!(code, Some(0));
     assert!(!log.contains("new-token") && !log.contains("old-token"), "{log}");
 }
 
@@ -90,7 +88,7 @@ fn a_wrong_token_at_the_login_is_in_the_log() {
     let mut command =
         tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]);
     command.env("TENURE_TOKEN", "right-token");
-    let server = Server::start(command);
+    let server = start(command);
     let login = |token: &str| {
         let body = format!("token={token}&to=/");
         let mut stream = TcpStream::connect(&server.at).unwrap();
@@ -105,21 +103,21 @@ fn a_wrong_token_at_the_login_is_in_the_log() {
         text
     };
     assert!(login("right-token").starts_with("HTTP/1.1 303 "));
-    assert!(!server.log().contains("a wrong one"));
+    assert!(!server.said().contains("a wrong one"));
     for _ in 0..3 {
         assert!(login("geheim").starts_with("HTTP/1.1 401 "));
     }
     let line = server.line("they showed no token or a wrong one");
     assert!(line.contains("127.0.0.1"), "{line}");
-    assert_eq!(server.log().matches("a wrong one").count(), 1, "one line a minute");
-    assert!(!server.log().contains("geheim"));
+    assert_eq!(server.said().matches("a wrong one").count(), 1, "one line a minute");
+    assert!(!server.said().contains("geheim"));
 }
 
 /// The answer of `tenure`: its exit code, and stdout or stderr.
 fn run(server: &Server, token: &str, arguments: &[&str]) -> (i32, String) {
     let home = tempfile::tempdir().unwrap();
     let mut command = tenure(home.path(), arguments);
-    command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", token);
+    command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", token);
     let output = command.output().unwrap();
     let text = if output.status.success() { output.stdout } else { output.stderr };
     (output.status.code().unwrap(), String::from_utf8(text).unwrap())
@@ -147,7 +145,7 @@ fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
     let checked = tenure(home.path(), &["token", "check", file]).output().unwrap();
     assert!(String::from_utf8(checked.stdout).unwrap().contains("pusher  push"));
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
-    let server = Server::start(tenure(home.path(), &arguments));
+    let server = start(tenure(home.path(), &arguments));
     assert_eq!(run(&server, &pusher, &["push", "mail", "1", "--id", "j"]).0, 0);
     let (code, why) = run(&server, &pusher, &["push", "other", "1"]);
     assert_eq!(code, 77, "{why}");
@@ -165,7 +163,7 @@ fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
     assert!(code == 77 && !why.contains("geheim"), "{code} {why}");
     // A fault in the file changes nothing, and the log has no value of it.
     fs::write(&path, format!("{of_pusher}{of_viewer}scopes = 'geheim'\n")).unwrap();
-    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.signal(Signal::SIGHUP);
     server.line("the previous ones stay");
     assert_eq!(status(&server, &viewer), "200");
     fs::write(&path, of_pusher).unwrap();
@@ -175,7 +173,7 @@ fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
         ("401", "403")
     );
     let (code, log) = server.stop();
-    assert_eq!(code, 0);
+    assert_eq!(code, Some(0));
     for secret in ["geheim", &pusher, &viewer] {
         assert!(!log.contains(secret), "{log}");
     }
@@ -191,10 +189,10 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
     fs::write(&path, format!("{of_slow}{of_spent}")).unwrap();
     let file = path.to_str().unwrap();
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
-    let server = Server::start(tenure(home.path(), &arguments));
+    let server = start(tenure(home.path(), &arguments));
     let as_slow = |arguments: &[&str]| {
         let mut command = tenure(home.path(), arguments);
-        command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", &slow);
+        command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", &slow);
         told(&mut command)
     };
     let ids = ["a", "b", "c", "d"];
@@ -228,11 +226,11 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
     assert_eq!(status(&server, &spent), "200");
     let begun = std::time::Instant::now();
     let mut command = tenure(home.path(), &["--json", "stats"]);
-    command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", &spent);
+    command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", &spent);
     let (code, out, err) = told(&mut command);
     assert_eq!(code, 1, "{out}{err}");
     let no: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&no["code"], &no["caller"]), (&"line_full".into(), &"spent".into()), "{no}");
     assert!(begun.elapsed() < crate::operating::SOON / 2);
-    assert_eq!(server.stop().0, 0);
+    assert_eq!(server.stop().0, Some(0));
 }

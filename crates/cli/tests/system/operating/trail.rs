@@ -9,11 +9,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::operating::{SOON, Server, tenure, told};
+use crate::operating::{SOON, Server, start, tenure, told};
 
 /// Rounds of a server that is killed, and changes of each.
 const ROUNDS: usize = 4;
@@ -22,7 +21,7 @@ const CHANGES: usize = 150;
 pub fn serve(home: &Path, more: &[&str]) -> Server {
     let store = format!("file:{}", home.join("data").display());
     let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
-    Server::start(tenure(home, &[&arguments[..], more].concat()))
+    start(tenure(home, &[&arguments[..], more].concat()))
 }
 
 /// The status of a change, unless the server is gone.
@@ -85,14 +84,14 @@ fn a_killed_server_loses_no_line_of_a_change_that_it_answered() {
                 assert!(Instant::now() < until, "only {} changes", count.load(Ordering::Relaxed));
                 std::thread::sleep(Duration::from_millis(1));
             }
-            kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGKILL).unwrap();
+            server.signal(Signal::SIGKILL);
         });
         let (code, out, err) = ends(home.path(), &["trail", "verify", folder.to_str().unwrap()]);
         assert_eq!(code, 0, "{out}{err}");
     }
     // The next start goes on behind the last line.
     let (code, log) = serve(home.path(), &[]).stop();
-    assert_eq!(code, 0, "{log}");
+    assert_eq!(code, Some(0), "{log}");
     let (code, out, err) =
         ends(home.path(), &["--json", "trail", "verify", folder.to_str().unwrap()]);
     assert_eq!(code, 0, "{out}{err}");
@@ -122,7 +121,7 @@ fn a_changed_line_is_found_by_the_command() {
         assert_eq!(set_limit(&server.at, &format!("l{n}")), Some(201));
     }
     let (code, log) = server.stop();
-    assert_eq!(code, 0);
+    assert_eq!(code, Some(0));
     // The log has the hash of the last line: nobody can cut lines off the end unseen.
     let anchor = log.rsplit("\"hash\":\"").next().unwrap().split('"').next().unwrap();
     assert_eq!(ends(home.path(), &["trail", "verify", shown, "--anchor", anchor]).0, 0, "{log}");
@@ -154,16 +153,16 @@ fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
     let server = serve(home.path(), &["--token-file", path.to_str().unwrap()]);
     let run = |arguments: &[&str]| {
         let mut command = tenure(home.path(), arguments);
-        command.env("TENURE_URL", format!("http://{}", server.at)).env("TENURE_TOKEN", token);
+        command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", token);
         told(&mut command)
     };
     assert_eq!(run(&["limit", "set", "site", "--concurrency", "5"]).0, 0);
     assert_eq!(run(&["--namespace", "web", "queue", "pause", "mail"]).0, 0);
     assert_eq!(run(&["check"]).0, 0, "another name of audit");
-    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.signal(Signal::SIGHUP);
     server.line("only the new tokens are valid now");
     fs::write(&path, "").unwrap();
-    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+    server.signal(Signal::SIGHUP);
     server.line("the previous ones stay");
     let until = Instant::now() + SOON;
     let list = loop {
@@ -190,7 +189,7 @@ fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
     assert!(shown.contains("pause_queue") && !shown.contains("put_limit"), "{shown}");
     assert_eq!(run(&["trail", "--since", "9"]).0, 2);
     let mut command = tenure(home.path(), &["trail"]);
-    command.env("TENURE_URL", format!("http://{}", server.at));
+    command.env("TENURE_URL", server.url());
     assert_eq!(told(&mut command).0, 77, "it needs a token");
 }
 
@@ -198,7 +197,7 @@ fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
 fn a_trail_may_go_to_stderr_or_nowhere() {
     let home = tempfile::tempdir().unwrap();
     let memory = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:"];
-    let server = Server::start(tenure(home.path(), &[&memory[..], &["--trail", "-"]].concat()));
+    let server = start(tenure(home.path(), &[&memory[..], &["--trail", "-"]].concat()));
     assert_eq!(set_limit(&server.at, "site"), Some(201));
     let line: Value = serde_json::from_str(&server.line("\"op\":\"put_limit\"")).unwrap();
     assert_eq!((&line["seq"], &line["targets"][0]), (&Value::from(1), &Value::from("limit:site")));
@@ -217,14 +216,14 @@ fn the_first_set_of_a_limit_that_is_only_in_use_leaves_one_line() {
     let home = tempfile::tempdir().unwrap();
     let server = serve(home.path(), &[]);
     assert_eq!(set_limit(&server.at, "held"), Some(201));
-    let held = server.ask("POST /v1/leases", r#"{"needs":[{"limit":"held"}],"ttl":"1h"}"#);
+    let held = server.exchange("POST /v1/leases", r#"{"needs":[{"limit":"held"}],"ttl":"1h"}"#);
     assert!(held.contains("\"fence\""), "{held}");
-    assert!(server.ask("DELETE /v1/limits/held", "").starts_with("HTTP/1.1 204 "));
-    let url = format!("http://{}", server.at);
+    assert!(server.exchange("DELETE /v1/limits/held", "").starts_with("HTTP/1.1 204 "));
+    let url = server.url();
     let set = ["--url", &url, "limit", "set", "held", "--concurrency", "2"];
     let (code, _, err) = ends(home.path(), &set);
     assert_eq!(code, 0, "{err}");
-    assert_eq!(server.stop().0, 0);
+    assert_eq!(server.stop().0, Some(0));
     let all = lines(&home.path().join("data/trail"));
     let about = all.iter().filter(|line| line["targets"][0] == "limit:held");
     let about: Vec<_> = about.map(|line| (line["op"].as_str(), line["status"].as_u64())).collect();

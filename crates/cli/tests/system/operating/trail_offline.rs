@@ -34,10 +34,10 @@ fn a_copy_and_a_restore_leave_lines_in_the_trails_of_their_folders() {
     assert!(code != 0, "{why}");
     assert_eq!(lines(&home.join("data/trail")).len(), before);
     let backup = home.join("backup");
-    let at = format!("http://{}", server.at);
+    let at = server.url();
     let (code, _, why) = ends(home, &["--url", &at, "backup", backup.to_str().unwrap()]);
     assert_eq!(code, 0, "{why}");
-    assert_eq!(server.stop().0, 0);
+    assert_eq!(server.stop().0, Some(0));
 
     let (code, _, why) = ends(home, &["copy", "--from", &from, "--to", &to]);
     assert_eq!(code, 0, "{why}");

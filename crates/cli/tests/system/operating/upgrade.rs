@@ -11,9 +11,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
-use crate::operating::{SOON, Server, tenure, told};
+use crate::operating::{SOON, Server, start, tenure, told};
 
 /// Where SQLite keeps the format of a folder: four bytes, the greatest first.
 const FORMAT_AT: u64 = 60;
@@ -32,7 +33,7 @@ fn unpack(name: &str, to: &Path) {
 fn serve(home: &Path, store: &str) -> Server {
     let mut command = tenure(home, &["serve", "--listen", "127.0.0.1:0"]);
     command.env("TENURE_STORE", store);
-    Server::start(command)
+    start(command)
 }
 
 /// A server on a folder of an earlier release.
@@ -51,7 +52,7 @@ fn redis_of(home: &Path, name: &str) -> RedisServer {
 /// The answer to a call, which is one document.
 fn answer(server: &Server, call: &str, body: &Value) -> Value {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let text = server.ask(call, &body);
+    let text = server.exchange(call, &body);
     let (_, body) = text.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap_or_else(|why| panic!("{call}: {why}: {text}"))
 }
@@ -189,15 +190,13 @@ fn a_folder_of_the_release_before_is_opened_and_goes_on() {
         let server = on_folder(home.path(), name);
         leases_go_on(&server);
         events_are_kept(&server);
-        assert_eq!(server.stop().0, 0, "{name}");
+        assert_eq!(server.stop().0, Some(0), "{name}");
     }
 }
 
 #[test]
 fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let home = tempfile::tempdir().unwrap();
     for name in ["layout-11.rdb.gz", "layout-12.rdb.gz"] {
         let redis = redis_of(&home.path().join(name), name);
@@ -222,7 +221,7 @@ fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
     assert_eq!(code, 0, "{out}{err}");
     let server = serve(home.path(), &redis.url());
     let end = Instant::now() + SOON;
-    while !server.ask("GET /readyz", "").starts_with("HTTP/1.1 200 ") {
+    while !server.exchange("GET /readyz", "").starts_with("HTTP/1.1 200 ") {
         assert!(Instant::now() < end, "nobody owns the store");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

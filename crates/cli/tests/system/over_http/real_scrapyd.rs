@@ -148,12 +148,12 @@ fn a_real_scrapyd_runs_a_spider_once_across_a_killed_worker() {
 
     tenure.push(&job("d", "front"));
     until("it runs", || file("began-d") == "x\n");
-    tenure.ask("POST", "/v1/jobs/d/cancel", &json!({}));
+    tenure.ask("POST /v1/jobs/d/cancel", &json!({}));
     tenure.once("d", "cancelled");
     assert_eq!(file("closed-d"), "shutdown");
 
     // The id is free again: the log of the run before is there, and does not count.
-    tenure.ask("DELETE", "/v1/jobs/a", &json!({}));
+    tenure.ask("DELETE /v1/jobs/a", &json!({}));
     std::fs::remove_file(folder.path().join("go-a")).unwrap();
     tenure.push(&job("a", "front"));
     until("it runs again", || file("began-a") == "x\nx\n");

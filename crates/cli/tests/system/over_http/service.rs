@@ -151,14 +151,14 @@ fn a_busy_service_pauses_limits_of_its_jobs() {
         caller.answer(429, &headers, "");
     });
     let tenure = Tenure::start();
-    tenure.ask("PUT", "/v1/limits/site:*", &json!({"concurrency":2}));
+    tenure.ask("PUT /v1/limits/site:*", &json!({"concurrency":2}));
     tenure.push(&json!({"id":"a","queue":"q","needs":[{"limit":"site:a"}]}));
     let url = format!("http://{}/", service.at());
     let mut worker = tenure.worker(&["--http", &url, "--until-empty"]);
     assert!(worker.end().success(), "{}", worker.said());
     let job = tenure.job("a");
     assert_eq!((&job["state"], &job["attempt"]), (&json!("scheduled"), &json!(0)), "{job}");
-    let limit = tenure.ask("GET", "/v1/limits/site:a", &json!({})).1;
+    let limit = tenure.look("/v1/limits/site:a").1;
     assert!(limit["paused_until"].is_string(), "{limit}");
     let said = worker.said();
     assert!(said.contains("Tenure-Pause names \"other\", which its lease does not hold"), "{said}");

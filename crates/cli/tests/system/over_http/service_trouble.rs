@@ -122,17 +122,17 @@ fn a_request_is_dropped_when_its_job_is_cancelled_or_taken_away() {
     let _worker = tenure.worker(&["--http", &url, "--ttl", "1s"]);
     tenure.push(&json!({"id":"a","queue":"q"}));
     until("it is asked", || came.load(Ordering::Relaxed) == 1);
-    tenure.ask("POST", "/v1/jobs/a/cancel", &json!({}));
+    tenure.ask("POST /v1/jobs/a/cancel", &json!({}));
     tenure.once("a", "cancelled");
     until("the request is dropped", || went.load(Ordering::Relaxed) == 1);
 
     tenure.push(&json!({"id":"b","queue":"q","retry":{"max_lost":1}}));
     until("it is asked again", || came.load(Ordering::Relaxed) == 2);
     let lease = tenure.job("b")["lease"].as_str().unwrap().to_owned();
-    tenure.ask("DELETE", &format!("/v1/leases/{lease}"), &json!({}));
+    tenure.ask(&format!("DELETE /v1/leases/{lease}"), &json!({}));
     until("the request is dropped", || went.load(Ordering::Relaxed) == 2);
 
-    tenure.ask("POST", "/v1/jobs/b/cancel", &json!({}));
+    tenure.ask("POST /v1/jobs/b/cancel", &json!({}));
     tenure.push(&json!({"id":"c","queue":"q","timeout":"500ms","retry":{"max_attempts":1}}));
     until("the request is dropped at the deadline", || went.load(Ordering::Relaxed) >= 3);
     assert_eq!(tenure.once("c", "failed")["error"], "timeout");

@@ -2,8 +2,9 @@
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tenure_testkit::tenure::Process;
 
-use crate::over_http::ours::{Ours, Tenure, until};
+use crate::over_http::ours::{Tenure, until};
 use crate::over_http::scrapyd::FakeScrapyd;
 
 pub fn job(id: &str) -> Value {
@@ -12,11 +13,16 @@ pub fn job(id: &str) -> Value {
     json!({"id":id,"queue":"q","payload":payload,"retry":retry})
 }
 
-pub fn worker(tenure: &Tenure, scrapyd: &FakeScrapyd, more: &[&str]) -> Ours {
+pub fn worker(tenure: &Tenure, scrapyd: &FakeScrapyd, more: &[&str]) -> Process {
     worker_with_ttl(tenure, scrapyd, "1s", more)
 }
 
-pub fn worker_with_ttl(tenure: &Tenure, scrapyd: &FakeScrapyd, ttl: &str, more: &[&str]) -> Ours {
+pub fn worker_with_ttl(
+    tenure: &Tenure,
+    scrapyd: &FakeScrapyd,
+    ttl: &str,
+    more: &[&str],
+) -> Process {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("address");
     std::fs::write(&file, scrapyd.url()).unwrap();
@@ -25,15 +31,15 @@ pub fn worker_with_ttl(tenure: &Tenure, scrapyd: &FakeScrapyd, ttl: &str, more: 
     let worker = tenure.worker(&[&arguments, more].concat());
     // It has read its file once it asks for work.
     until("the worker is there", || {
-        let workers = tenure.ask("GET", "/v1/workers", &json!({})).1;
-        let pid = worker.pid();
+        let workers = tenure.look("/v1/workers").1;
+        let pid = worker.id();
         workers["items"].as_array().unwrap().iter().any(|one| one["pid"] == pid)
     });
     worker
 }
 
 /// Nothing that is secret was said.
-pub fn is_discreet(tenure: &Tenure, workers: &[&Ours]) {
+pub fn is_discreet(tenure: &Tenure, workers: &[&Process]) {
     let all: String = workers.iter().map(|worker| worker.said()).chain([tenure.said()]).collect();
     for secret in ["geheim", "bWU6Z2VoZWlt"] {
         assert!(!all.contains(secret), "{all}");
@@ -97,7 +103,7 @@ fn a_reused_id_does_not_find_an_earlier_run() {
         until("it runs", || scrapyd.starts("a") == day && scrapyd.runs("a"));
         scrapyd.look().finish("a", "finished");
         tenure.once("a", "succeeded");
-        tenure.ask("DELETE", "/v1/jobs/a", &json!({}));
+        tenure.ask("DELETE /v1/jobs/a", &json!({}));
     }
 }
 
@@ -131,12 +137,12 @@ fn a_cancelled_job_cancels_its_spider_and_can_be_run_again() {
     let _worker = worker(&tenure, &scrapyd, &[]);
     tenure.push(&job("a"));
     until("it runs", || scrapyd.runs("a"));
-    tenure.ask("POST", "/v1/jobs/a/cancel", &json!({}));
+    tenure.ask("POST /v1/jobs/a/cancel", &json!({}));
     tenure.once("a", "cancelled");
     assert!(!scrapyd.runs("a"));
     assert_eq!(scrapyd.calls("cancel.json"), 1);
     // By hand once more: it is another run.
-    tenure.ask("POST", "/v1/jobs/a/retry", &json!({}));
+    tenure.ask("POST /v1/jobs/a/retry", &json!({}));
     until("it runs again", || scrapyd.starts("a") == 2 && scrapyd.runs("a"));
     scrapyd.look().finish("a", "finished");
     tenure.once("a", "succeeded");

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::Permissions;
-use std::io::{BufRead, Read};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-use crate::serve::{Server, ask, ask_at, ended, tenure};
+use crate::serve::{SOON, Server, ask, ask_at, ended, start, start_with, tenure};
 
 /// Reads the text strictly: each sample as `name{labels}` with its value, below the type of its family.
 fn metrics(text: &str) -> HashMap<String, f64> {
@@ -55,7 +54,7 @@ fn metrics_are_bounded_and_their_token_opens_nothing_else() {
     // The warning about a file that others may read comes before the line that says where it listens.
     std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let more = ["--metrics-token-file", file.to_str().unwrap()];
-    let server = Server::start_with("memory:", &more, Some(OWN));
+    let server = start_with("memory:", &more, Some(OWN));
     for (token, path, status) in [
         (OWN, "/metrics", "200"),
         (READS, "/metrics", "200"),
@@ -111,8 +110,7 @@ fn metrics_are_bounded_and_their_token_opens_nothing_else() {
     assert_eq!(sum("tenure_oldest_ready_seconds", "queue").0, 201);
     assert_eq!(found["tenure_http_requests_total{route=\"lease\",status=\"2xx\"}"], 10.0);
     assert_eq!(found["tenure_store_up"], 1.0);
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
@@ -150,20 +148,20 @@ fn tokens_for_the_metrics_change_one_by_one_while_it_serves() {
     write(&old);
     std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let more = ["--metrics-token-file", file.to_str().unwrap()];
-    let mut server = Server::start_with("memory:", &more, Some(OWN));
+    let server = start_with("memory:", &more, Some(OWN));
     let taken = |server: &Server| {
         [&old, &new, "short"].map(|token| ask(server, "GET /metrics", token, "").0 == "200")
     };
     assert_eq!(taken(&server), [true, false, false]);
-    for (text, said, valid) in [
+    let texts = [
         (format!("{old}\n{new}\n"), "are valid now", [true, true, false]),
         (format!("{new}\nshort\n"), "is too short", [true, true, false]),
         (format!("{new}\n"), "are valid now", [false, true, false]),
-    ] {
+    ];
+    for (n, (text, said, valid)) in (1..).zip(texts) {
         write(&text);
         server.signal(Signal::SIGHUP);
-        let mut lines = server.stderr.by_ref().lines().map(Result::unwrap);
-        let line = lines.find(|line| line.contains("the new tokens")).unwrap();
+        let line = server.nth_line("the new tokens", n);
         assert!(line.contains(said) && !line.contains("prometheus-0"), "{line}");
         assert_eq!(taken(&server), valid);
     }
@@ -175,9 +173,8 @@ fn metrics_may_have_a_port_and_a_token_of_their_own() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--no-dashboard"];
     let args = [&args[..], &["--metrics-listen", "127.0.0.1:0"]].concat();
     let mut command = tenure(&args, None);
-    let mut server = Server::of(command.env("TENURE_METRICS_TOKEN", READS));
-    let line = server.stderr.by_ref().lines().map(Result::unwrap);
-    let line = { line }.find(|line| line.contains("a port of their own")).unwrap();
+    let server = Server::start(command.env("TENURE_METRICS_TOKEN", READS), SOON);
+    let line = server.line("a port of their own");
     assert!(!line.contains(READS), "{line}");
     let (_, port) = line.split_once("127.0.0.1:").unwrap();
     let port = port.split(|c: char| !c.is_ascii_digit()).next().unwrap();
@@ -198,8 +195,7 @@ fn metrics_may_have_a_port_and_a_token_of_their_own() {
         let (found, said) = ask_at(at, &format!("GET {path}"), token, "");
         assert_eq!(found, status, "{at} {path} {said}");
     }
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 /// Pushes a job to `crawl`, and leases it; the id of the lease.
@@ -218,7 +214,7 @@ fn push(server: &Server, body: &str) {
 
 #[test]
 fn a_lost_run_and_a_repeated_push_are_counted_once() {
-    let server = Server::start_with("memory:", &["--test-clock"], None);
+    let server = start_with("memory:", &["--test-clock"], None);
     push(&server, r#"{"id":"one","queue":"crawl"}"#);
     push(
         &server,
@@ -249,8 +245,7 @@ fn a_lost_run_and_a_repeated_push_are_counted_once() {
     ] {
         assert_eq!(found.get(sample), Some(&value), "{sample}");
     }
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
@@ -260,7 +255,7 @@ fn metrics_say_what_the_store_takes() {
     let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]));
     let stores = [Some(folder), redis.as_ref().map(RedisServer::url)];
     for store in stores.into_iter().flatten() {
-        let server = Server::start(&store, None);
+        let server = start(&store, None);
         push(&server, r#"{"queue":"crawl"}"#);
         leased(&server, "10s");
         let found = metrics(&ask(&server, "GET /metrics", "", "").1);
@@ -277,7 +272,6 @@ fn metrics_say_what_the_store_takes() {
         let is_redis = store.starts_with("redis");
         let recovers = found.contains_key("tenure_store_recovering_seconds");
         assert_eq!(recovers, is_redis, "{store}");
-        server.signal(Signal::SIGTERM);
-        assert_eq!(server.ended().0, Some(0));
+        assert_eq!(server.stop().0, Some(0));
     }
 }

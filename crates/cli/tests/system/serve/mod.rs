@@ -10,87 +10,31 @@ mod shared;
 mod shared_operating;
 mod shared_trail;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tenure_testkit::tenure::{Server, exchange};
+
+/// No wait for a server is longer.
+const SOON: Duration = Duration::from_secs(120);
 
 fn tenure(args: &[&str], token: Option<&str>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-    command.args(args).env_remove("TENURE_URL").env_remove("TENURE_TOKEN");
-    command.env_remove("TENURE_STORE");
-    if let Some(token) = token {
-        command.env("TENURE_TOKEN", token);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = crate::tenure(args);
+    command.envs(token.map(|token| ("TENURE_TOKEN", token)));
     command
 }
 
-/// A server that listens, and where.
-struct Server {
-    child: Child,
-    at: String,
-    stderr: BufReader<std::process::ChildStderr>,
+fn start(store: &str, token: Option<&str>) -> Server {
+    start_with(store, &[], token)
 }
 
-impl Server {
-    fn start(store: &str, token: Option<&str>) -> Self {
-        Server::start_with(store, &[], token)
-    }
-
-    fn start_with(store: &str, more: &[&str], token: Option<&str>) -> Self {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
-        let args = [&args[..], more].concat();
-        Server::of(&mut tenure(&args, token))
-    }
-
-    /// Started by this command.
-    fn of(command: &mut Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        // Lines about a store that servers share may come before.
-        while !line.contains("listening on http") {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended");
-        }
-        // As text or as JSON: the address ends where no address can go on.
-        let (_, at) = line.split_once("listening on http").unwrap();
-        let at = at.trim_start_matches('s').trim_start_matches("://");
-        let at = at.split(['"', ' ', '\n']).next().unwrap().to_owned();
-        Server { child, at, stderr }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
-    }
-
-    /// Its exit code, and the rest of its output.
-    fn ended(mut self) -> (Option<i32>, String) {
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), rest)
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.at).unwrap();
-        let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(ask.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-}
-
-/// A server that was not asked to end, since its test failed or had no reason to, does not outlive
-/// it.
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start_with(store: &str, more: &[&str], token: Option<&str>) -> Server {
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
+    Server::start(&mut tenure(&[&args[..], more].concat(), token), SOON)
 }
 
 fn end(args: &[&str], token: Option<&str>) -> (Option<i32>, String) {
@@ -105,7 +49,7 @@ fn ended(mut command: Command) -> (Option<i32>, String) {
 #[test]
 fn a_server_says_where_it_listens_and_ends_well_on_a_signal() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let server = Server::start("memory:", None);
+        let server = start("memory:", None);
         assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "));
         server.signal(signal);
         let (code, log) = server.ended();
@@ -116,8 +60,8 @@ fn a_server_says_where_it_listens_and_ends_well_on_a_signal() {
 
 #[test]
 fn push_with_wait_returns_the_result_of_the_job() {
-    let server = Server::start("memory:", None);
-    let url = format!("http://{}", server.at);
+    let server = start("memory:", None);
+    let url = server.url();
     let pushed = |id: &str| {
         tenure(&["--url", &url, "push", "q", "7", "--id", id, "--wait"], None).spawn().unwrap()
     };
@@ -139,47 +83,38 @@ fn push_with_wait_returns_the_result_of_the_job() {
     assert!(err.contains("job 'bad' failed"), "{err}");
     kill(Pid::from_raw(worker.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
     worker.wait().unwrap();
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let server = Server::start("memory:", None);
+    let server = start("memory:", None);
     // A request that never ends keeps the drain from being done.
     let mut slow = TcpStream::connect(&server.at).unwrap();
     slow.write_all(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
         .unwrap();
-    let mut server = server;
     server.signal(Signal::SIGTERM);
-    let mut line = String::new();
-    while !line.contains("draining") {
-        line.clear();
-        assert!(server.stderr.read_line(&mut line).unwrap() > 0, "it ended too soon");
-    }
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(143));
+    server.line("draining");
+    assert_eq!(server.stop().0, Some(143));
 }
 
 #[test]
 fn a_restart_keeps_the_store_and_a_folder_has_one_server() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("file:{}", dir.path().join("data").display());
-    let server = Server::start(&store, None);
-    let url = format!("http://{}", server.at);
+    let server = start(&store, None);
+    let url = server.url();
     let pushed = end(&["--url", &url, "push", "q", "--id", "a"], None);
     assert_eq!(pushed.0, Some(0), "{}", pushed.1);
     let (code, log) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
     assert_eq!(code, Some(69));
     assert!(log.contains("data"), "it names the folder: {log}");
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
-    let server = Server::start(&store, None);
+    assert_eq!(server.stop().0, Some(0));
+    let server = start(&store, None);
     assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
     let (code, _) = end(&["serve", "--listen", &server.at, "--store", "memory:"], None);
     assert_eq!(code, Some(69), "the address is taken");
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 #[test]
@@ -189,11 +124,10 @@ fn only_a_good_token_opens_it_to_others_and_is_never_said() {
         assert_eq!(code, Some(2));
         assert!(log.contains("TENURE_TOKEN") && !log.contains("too-short-a-secret"), "{log}");
     }
-    let server = Server::start("memory:", Some("a-secret"));
+    let server = start("memory:", Some("a-secret"));
     assert!(server.get("/v1/jobs").starts_with("HTTP/1.1 401 "));
     assert!(server.get("/healthz").starts_with("HTTP/1.1 200 "));
-    server.signal(Signal::SIGTERM);
-    let (code, log) = server.ended();
+    let (code, log) = server.stop();
     assert_eq!(code, Some(0));
     assert!(!log.contains("a-secret"), "{log}");
 }
@@ -235,31 +169,29 @@ fn a_clock_that_a_test_moves_is_for_a_store_in_memory_alone() {
     assert!(!dir.path().join("data").exists());
     let (code, _) = end(&["serve", "--store", "memory:", "--test-clock=tomorrow"], None);
     assert_eq!(code, Some(2));
-    let start = "--test-clock=2027-01-01T00:00:00Z";
-    let server = Server::start_with("memory:", &[start], None);
+    let clock = "--test-clock=2027-01-01T00:00:00Z";
+    let server = start_with("memory:", &[clock], None);
     let output = server.get("/v1/test/clock");
     assert!(output.contains(r#"{"now":"2027-01-01T00:00:00.000000Z"}"#), "{output}");
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
-    let other = Server::start("memory:", None);
+    assert_eq!(server.stop().0, Some(0));
+    let other = start("memory:", None);
     assert!(other.get("/v1/test/clock").starts_with("HTTP/1.1 404 "));
-    other.signal(Signal::SIGTERM);
-    assert_eq!(other.ended().0, Some(0));
+    assert_eq!(other.stop().0, Some(0));
 }
 
 #[test]
 fn a_server_whose_folder_is_moved_ends_and_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let (folder, away) = (dir.path().join("data"), dir.path().join("away"));
-    let server = Server::start(&format!("file:{}", folder.display()), None);
-    let url = format!("http://{}", server.at);
+    let server = start(&format!("file:{}", folder.display()), None);
+    let url = server.url();
     assert_eq!(end(&["--url", &url, "push", "q", "--id", "a"], None).0, Some(0));
     std::fs::rename(&folder, &away).unwrap();
     // The server ends by itself; nobody calls it.
     let (code, log) = server.ended();
     assert_eq!(code, Some(74), "{log}");
     assert!(log.contains("tenure.db") && log.contains("moved"), "{log}");
-    let server = Server::start(&format!("file:{}", away.display()), None);
+    let server = start(&format!("file:{}", away.display()), None);
     assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
 }
 
@@ -268,14 +200,13 @@ fn without_its_lock_file_a_folder_still_has_one_server() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("data");
     let store = format!("file:{}", folder.display());
-    let server = Server::start(&store, None);
+    let server = start(&store, None);
     std::fs::remove_file(folder.join("lock")).unwrap();
     let (code, log) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
     assert_eq!(code, Some(69), "{log}");
     assert!(log.contains("another process"), "{log}");
     assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "), "the first one goes on");
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 }
 
 /// Asks with a token; the status, and the body.
@@ -284,16 +215,8 @@ fn ask(server: &Server, call: &str, token: &str, body: &str) -> (String, String)
 }
 
 fn ask_at(at: &str, call: &str, token: &str, body: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(at).unwrap();
-    let length = body.len();
-    write!(
-        stream,
-        "{call} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-    .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
+    let call = format!("{call} WITH Authorization: Bearer {token}");
+    let text = exchange(at, SOON, &call, body).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
 }

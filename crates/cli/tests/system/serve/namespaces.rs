@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::serve::{Server, end};
+use crate::serve::{Server, end, start, start_with};
 
 /// A connection that is kept.
 struct Caller {
@@ -43,8 +43,8 @@ impl Caller {
 
 #[test]
 fn one_namespace_more_than_the_option_says_is_refused() {
-    let server = Server::start_with("memory:", &["--namespaces-max", "2"], None);
-    let url = format!("http://{}", server.at);
+    let server = start_with("memory:", &["--namespaces-max", "2"], None);
+    let url = server.url();
     let push = |namespace: &str| {
         end(&["--url", &url, "--namespace", namespace, "push", "q", "--id", "same"], None)
     };
@@ -62,9 +62,9 @@ fn one_namespace_more_than_the_option_says_is_refused() {
 #[test]
 fn an_empty_namespace_takes_less_than_4_kib() {
     const NAMESPACES: u64 = 2_000;
-    let server = Server::start("memory:", None);
+    let server = start("memory:", None);
     let rss_kib = || {
-        let statm = std::fs::read_to_string(format!("/proc/{}/statm", server.child.id())).unwrap();
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", server.id())).unwrap();
         statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
     };
     let mut caller = Caller::of(&server);

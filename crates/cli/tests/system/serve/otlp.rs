@@ -6,13 +6,12 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use prost::Message;
 
-use crate::serve::{Server, ask, tenure};
+use crate::serve::{SOON, Server, ask, tenure};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const KEY: &str = "a-key-of-a-vendor";
@@ -57,7 +56,8 @@ fn traces_and_metrics_reach_the_collector_before_a_server_ends() {
     let to = format!("http://127.0.0.1:{port}/collects");
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--otlp", &to];
     let mut command = tenure(&args, None);
-    let server = Server::of(command.env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-key={KEY}")));
+    let server =
+        Server::start(command.env("OTEL_EXPORTER_OTLP_HEADERS", format!("x-key={KEY}")), SOON);
     let job = format!(
         r#"{{"queue":"mail","payload":"a-secret-payload","traceparent":"00-{TRACE}-00f067aa0ba902b7-01"}}"#
     );
@@ -67,8 +67,7 @@ fn traces_and_metrics_reach_the_collector_before_a_server_ends() {
     let lease = said["leases"][0]["lease"].as_str().unwrap();
     let call = format!(r#"{{"settle":[{{"lease":"{lease}","outcome":"succeeded"}}]}}"#);
     assert_eq!(ask(&server, "POST /v1/leases/settle", "", &call).0, "200");
-    server.signal(Signal::SIGTERM);
-    let (code, log) = server.ended();
+    let (code, log) = server.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains(KEY), "{log}");
     let (mut spans, mut metrics) = (Vec::new(), HashMap::new());

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::serve::{Server, ask, end};
+use crate::serve::{Server, ask, end, start, start_with};
 
 /// Longest wait until a picture shows data that is read in the background.
 const LONG: Duration = Duration::from_secs(30);
@@ -39,7 +38,7 @@ fn call(server: &Server, path: &str, body: &str) -> Value {
 
 /// Pushes jobs and takes leases on them.
 fn leases(server: &Server, jobs: usize) -> Vec<String> {
-    let url = format!("http://{}", server.at);
+    let url = server.url();
     for n in 0..jobs {
         let at = server.at.rsplit(':').next().unwrap();
         let pushed = end(&["--url", &url, "push", "crawl", "--id", &format!("job-{at}-{n}")], None);
@@ -60,15 +59,14 @@ fn succeed(server: &Server, leases: &[String]) {
 fn the_chart_of_a_queue_survives_a_restart_and_counts_runs_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("file:{}", dir.path().join("data").display());
-    let server = Server::start(&store, None);
+    let server = start(&store, None);
     let open = leases(&server, 5);
     assert_eq!(open.len(), 5);
     succeed(&server, &open[..3]);
     until(&server, 3);
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 
-    let server = Server::start(&store, None);
+    let server = start(&store, None);
     until(&server, 3);
     let page = server.get("/queues/crawl");
     // A bar, what was pushed, two lines of waits and two of run times.
@@ -81,15 +79,13 @@ fn the_chart_of_a_queue_survives_a_restart_and_counts_runs_once() {
     succeed(&server, &open[3..4]);
     succeed(&server, &leases(&server, 1));
     until(&server, 5);
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
 
-    let server = Server::start(&store, None);
+    let server = start(&store, None);
     until(&server, 5);
-    server.signal(Signal::SIGTERM);
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.stop().0, Some(0));
     // A server does not end because its store keeps no events.
-    let server = Server::start_with(&store, &["--events-bytes", "0"], None);
+    let server = start_with(&store, &["--events-bytes", "0"], None);
     until(&server, 0);
     assert!(server.get("/queues/crawl").contains("Run time"));
 }

@@ -8,11 +8,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted as redis_wanted};
 
-use crate::serve::{Server, ask, tenure};
+use crate::serve::{SOON, Server, ask, tenure};
 
 /// How long something that is sure to come may take; a machine that builds beside the tests is slow.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -160,7 +159,7 @@ impl Prometheus {
 
 fn served(store: &str) -> Server {
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
-    Server::of(tenure(&args, Some(OWN)).env("TENURE_METRICS_TOKEN", READS))
+    Server::start(tenure(&args, Some(OWN)).env("TENURE_METRICS_TOKEN", READS), SOON)
 }
 
 /// A call that is answered well; its body.
@@ -285,8 +284,7 @@ fn a_prometheus_gathers_what_was_done_and_its_alerts_fire() {
     }
 
     for server in servers {
-        server.signal(Signal::SIGTERM);
-        assert_eq!(server.ended().0, Some(0));
+        assert_eq!(server.stop().0, Some(0));
     }
     prometheus.until_firing(&["TenureStoreNotWell"]);
     let log = fs::read_to_string(dir.path().join("log")).unwrap();

@@ -8,7 +8,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tenure::core::job::JobState;
 use tenure::{Client, Job, JobRef, Told};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::time::timeout;
 
 use super::shared::{LONG, owner, sharing};
@@ -117,9 +118,7 @@ fn clients_of_every_kind_go_on_when_the_leader_is_killed() {
 
 #[test]
 fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
     redis.must(&["ACL", "SETUSER", "ann", "on", ">geheim", "~*", "+@all"]);
     let given = redis.url().replace("redis://", "redis://ann:geheim@");

@@ -16,7 +16,7 @@ use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::runtime::Runtime;
 
-use super::Server;
+use super::{Server, start};
 
 pub const LONG: Duration = Duration::from_secs(60);
 
@@ -24,13 +24,13 @@ pub const LONG: Duration = Duration::from_secs(60);
 pub fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
     let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]))?;
     let store = redis.url();
-    let servers = (0..count).map(|_| Server::start(&store, None)).collect();
+    let servers = (0..count).map(|_| start(&store, None)).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     Some((redis, servers, runtime))
 }
 
 pub fn remote(server: &Server) -> Remote {
-    let Ok(StoreUrl::Server(url)) = format!("http://{}", server.at).parse() else {
+    let Ok(StoreUrl::Server(url)) = server.url().parse() else {
         panic!("{} is no address", server.at)
     };
     Remote::open(&url, None).unwrap()
@@ -217,7 +217,7 @@ fn a_follower_writes_snapshots_and_after_its_death_the_leader() {
     // A server that starts now has the snapshot and the log alone.
     owner.signal(Signal::SIGKILL);
     let store = redis.url();
-    let next = Server::start(&store, None);
+    let next = start(&store, None);
     let next = remote(&next);
     for n in (0..pushed).step_by(19) {
         let get = GetJob { job: JobRef::Id(format!("{n:05}").parse().unwrap()) };

@@ -1,6 +1,5 @@
 //! Several servers that share a store, as their operator sees and sets them: settings, addresses, HTTPS between them.
 
-use std::io::Read;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use tenure_testkit::certificates::Authority;
 use tenure_testkit::redis::RedisServer;
 
 use super::shared::{LONG, sharing};
-use super::{Server, ended, tenure};
+use super::{SOON, Server, ended, start, start_with, tenure};
 
 /// stdout of a command that must end well.
 fn said(args: &[&str]) -> String {
@@ -45,11 +44,10 @@ fn store_settings_come_from_the_first_server_until_changed() {
     let mut nobody = tenure(&["store", "show", "--store", &store], None);
     let nobody = nobody.output().unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
-    let first =
-        Server::start_with(&store, &["--retain-bytes", "64MiB", "--events-bytes", "1MiB"], None);
+    let first = start_with(&store, &["--retain-bytes", "64MiB", "--events-bytes", "1MiB"], None);
     until("retain bytes  64 MiB", show);
-    let mut second =
-        Server::start_with(&store, &["--retain-bytes", "8MiB", "--advertise", "localhost:9"], None);
+    let second =
+        start_with(&store, &["--retain-bytes", "8MiB", "--advertise", "localhost:9"], None);
     let listed = until("http://localhost:9", show);
     assert!(listed.contains(&format!("http://{}, at epoch", first.at)), "{listed}");
     assert!(
@@ -90,9 +88,8 @@ fn store_settings_come_from_the_first_server_until_changed() {
     assert!(doctor.contains("leads the store, at epoch"), "{doctor}");
     assert!(doctor.contains("http://localhost:9 (0.1.0), a standby"), "{doctor}");
     assert!(doctor.contains("cannot be reached from here"), "{doctor}");
-    second.child.kill().unwrap();
-    let mut log = String::new();
-    second.stderr.read_to_string(&mut log).unwrap();
+    second.signal(Signal::SIGKILL);
+    let (_, log) = second.ended();
     let warned = "started with retain_bytes 8388608, and the store has 67108864";
     assert!(log.contains(warned), "{log}");
     assert!(log.contains("owns the store, at epoch"), "{log}");
@@ -103,13 +100,13 @@ fn a_server_reports_an_unknown_store_format_and_forwards_calls() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
     let store = redis.url();
-    let first = Server::start(&store, None);
+    let first = start(&store, None);
     until("answers calls and owns the store", || first.get("/readyz"));
     redis.must(&["HSET", "{tenure}:store", "format", "2"]);
-    let second = Server::start(&store, None);
+    let second = start(&store, None);
     let ready = until("200 OK", || second.get("/readyz"));
     assert!(ready.contains("has format 2, and this release of Tenure knows 1"), "{ready}");
-    let url = format!("http://{}", second.at);
+    let url = second.url();
     let (code, pushed) = ended(tenure(&["push", "q", "{}", "--id", "j1", "--url", &url], None));
     assert_eq!(code, Some(0), "{pushed}");
     assert!(first.get("/v1/jobs/j1").contains("200 OK"), "{}", first.get("/v1/jobs/j1"));
@@ -119,13 +116,12 @@ fn a_server_reports_an_unknown_store_format_and_forwards_calls() {
 fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     let Some((redis, _, _)) = sharing(0) else { return };
     let store = redis.url();
-    let mut server = Server::start_with(&store, &[], None);
+    let mut server = start_with(&store, &[], None);
     until("wrote ", || {
         let output = tenure(&["store", "show", "--store", &store], None).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     });
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
+    server.kill();
     let begun = Instant::now();
     let (code, output) = ended(tenure(&["store", "compact", "--store", &store], None));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {output}", begun.elapsed());
@@ -138,7 +134,7 @@ fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     // And the next leader makes the requested snapshot.
     let wish = || redis.ask(&["HGET", "{tenure}:store", "compact"]).unwrap();
     assert!(wish().contains("asked"), "{}", wish());
-    let _next = Server::start_with(&store, &[], None);
+    let _next = start_with(&store, &[], None);
     until("$0", wish);
 }
 
@@ -160,7 +156,7 @@ impl EncryptedServers {
         let [certificate, key] = ["server.crt", "server.key"].map(|name| self.folder.join(name));
         let args = ["serve", "--listen", "127.0.0.1:0", "--store", &self.store];
         let mut command = self.trusting(&args);
-        Server::of(command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key))
+        Server::start(command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key), SOON)
     }
 
     /// The addresses of all servers, that of the leader first.

@@ -13,7 +13,7 @@ use tenure_server::token_hash;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use super::shared::LONG;
-use super::{Server, end};
+use super::{Server, end, start_with};
 
 fn token(name: &str) -> String {
     format!("tnr_{name}_of-more-than-thirty-two-characters")
@@ -121,7 +121,7 @@ fn a_change_has_one_line_whichever_server_is_asked() {
     let start = |name: &str| {
         let trail = home.path().join(name);
         let (trail, file) = (trail.to_str().unwrap(), file.to_str().unwrap());
-        Server::start_with(&redis.url(), &["--trail", trail, "--tokens", file], None)
+        start_with(&redis.url(), &["--trail", trail, "--tokens", file], None)
     };
     let mut servers = vec![start("0"), start("1")];
     let leads = leader(&servers);

@@ -11,7 +11,7 @@ use tenure_engine::copy::{
 };
 use tenure_engine::{OpenError, Seal};
 use tenure_engine_api::{Clock, EngineExt, Fault, SystemClock, TestClock};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::away::Away;
 use crate::copy::filled::fill;
@@ -30,9 +30,7 @@ async fn filled(store: &Store) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_is_killed_at_any_step_begins_again() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         let before = filled(&from).await;
         let mut tries = 0;
@@ -56,9 +54,7 @@ async fn a_copy_that_is_killed_at_any_step_begins_again() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: a copy is broken off more often than in the others"]
 async fn a_store_that_is_away_now_and_then_is_copied_all_the_same() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let pairs = Store::combinations().into_iter().zip(2..);
     // Not the first step of each: a wrong address is an error at once.
     let folders = (2..7).map(|first| ((Store::folder(), Store::folder()), first));
@@ -107,9 +103,7 @@ async fn a_store_that_cannot_be_reached_is_told_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_is_filled_and_opened_twice_is_the_same() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         let before = filled(&from).await;
         let hands = (from.hands(), to.hands());
@@ -135,9 +129,7 @@ async fn a_copy_that_is_filled_and_opened_twice_is_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_copy_serves_nobody_and_can_be_given_up() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         let before = filled(&from).await;
         let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
@@ -220,9 +212,7 @@ async fn a_part_of_a_copy_that_was_called_whole_is_finished() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_was_thawed_meanwhile_is_another() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (Store::folder(), Store::redis());
     filled(&from).await;
     let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
@@ -235,9 +225,7 @@ async fn a_source_that_was_thawed_meanwhile_is_another() {
 /// Two processes write the same copy; the other one is faster, and its target is in use by then.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_another_process_has_finished_is_left_alone() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (Store::folder(), Store::redis());
     filled(&from).await;
     let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
@@ -272,9 +260,7 @@ impl CopyWatch for Thaws<'_> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_fails_if_its_source_is_thawed_while_leases_run_out() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (Store::redis(), Store::folder());
     {
         let opened = from.open();

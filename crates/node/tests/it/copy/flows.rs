@@ -12,7 +12,7 @@ use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::copy::CopyError;
 use tenure_engine_api::{Engine, EngineExt};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{Dice, lease_jobs, queue, worker};
 use crate::copy::kin::*;
@@ -145,9 +145,7 @@ async fn goes_on(engine: &Arc<dyn Engine>, ns: &Namespace) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flows_come_along_and_go_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for chain in Store::there_and_back() {
         let before = {
@@ -177,9 +175,7 @@ async fn flows_come_along_and_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flows_are_copied_to_a_store_of_the_same_kind() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::parse("same").unwrap();
     for (from, to) in [(Store::folder(), Store::folder()), (Store::redis(), Store::redis())] {
         fill(&from.open().engine(), &ns).await;
@@ -194,9 +190,7 @@ async fn flows_are_copied_to_a_store_of_the_same_kind() {
 /// What was held for a child goes when the child has ended, and not before.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parent_is_held_in_the_copy_as_long_as_a_child_needs_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
         {
@@ -219,9 +213,7 @@ async fn a_parent_is_held_in_the_copy_as_long_as_a_child_needs_it() {
 /// A member whose holder is to stop ends with the copy: its flow counts it, and its children are told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_is_asked_to_stop_ends_and_is_told() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
         let opened = from.open();
@@ -313,9 +305,7 @@ async fn an_interrupted_copy_strands_no_job_in_a_third_history() {
 }
 
 async fn nobody_is_stranded(seed: u64) {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for chain in Store::there_and_back() {
         let before = {

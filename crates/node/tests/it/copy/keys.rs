@@ -9,7 +9,7 @@ use tenure_core::names::{JobId, JobRef, Namespace, UniqueKey};
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{Engine, EngineExt};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{give_back, lease_jobs, queue};
 use crate::copy::stores::{Store, copy_all};
@@ -53,9 +53,7 @@ async fn shown(engine: &Arc<dyn Engine>, ns: &Namespace, id: &str) -> String {
 /// `gone` goes before the copy, `going` after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_held_on_there_and_says_what_became_of_its_job() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for chain in Store::there_and_back() {
         let ns = Namespace::main();
         let before = {
@@ -101,9 +99,7 @@ async fn run_at(engine: &Arc<dyn Engine>, ns: &Namespace, push: Push) -> Moment 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_that_began_before_the_copy_is_bounded_from_there() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for chain in Store::there_and_back() {
         let ns = Namespace::main();
         let began = {

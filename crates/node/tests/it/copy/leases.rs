@@ -12,7 +12,7 @@ use tenure_core::requests::*;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, ResourceState};
 use tenure_core::time::Span;
 use tenure_engine_api::{Clock, EngineExt, SystemClock, TestClock};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{limit, pool, queue, worker};
 use crate::copy::stores::{Store, Watcher, copied};
@@ -26,9 +26,7 @@ fn needs(text: &str) -> Vec<Need> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn live_leases_end_as_released_once_they_have_run_out() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         held(&from, &to).await;
     }
@@ -189,9 +187,7 @@ async fn a_clock_that_was_ahead_makes_no_copy_wait_longer() {
 /// Another run of Redis may have lost a grant, of at most the longest ttl that was noted.
 #[tokio::test(flavor = "multi_thread")]
 async fn grants_forgotten_by_a_restarted_redis_count_as_held() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (mut from, to) = (Store::redis(), Store::folder());
     {
         let opened = from.open();

@@ -7,7 +7,7 @@ use tenure_engine::copy::{CopyError, thaw_source};
 use tenure_engine::{Embedded, Location, OpenError, Options};
 use tenure_engine_api::{CallError, EngineExt, Fault};
 use tenure_node::CopyOpenError;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{fill, queue};
 use crate::copy::stores::{Store, Watcher, copied, copy_all};
@@ -37,9 +37,7 @@ pub async fn serves_nobody(store: &Store) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_stays_frozen_when_its_copy_is_whole() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
         copy_all(&from, &to);
@@ -68,9 +66,7 @@ async fn a_source_stays_frozen_when_its_copy_is_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_with_content_is_refused_and_the_source_goes_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in Store::combinations() {
         fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
         let elsewhere = Namespace::parse("elsewhere").unwrap();
@@ -88,9 +84,7 @@ async fn a_target_with_content_is_refused_and_the_source_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_was_only_asked_for_work_is_empty() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (Store::folder(), Store::redis());
     fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
     to.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
@@ -99,9 +93,7 @@ async fn a_target_that_was_only_asked_for_work_is_empty() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_a_server_uses_is_refused_and_goes_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let store = Store::redis();
     let opened = store.open();
     fill(&opened.engine(), &Namespace::main(), 3, 20).await;
@@ -115,9 +107,7 @@ async fn a_store_that_a_server_uses_is_refused_and_goes_on() {
 /// A server wrote to it after it was looked at.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_not_empty_any_more_becomes_no_copy() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let store = Store::redis();
     let hands = store.hands();
     fill(&store.open().engine(), &Namespace::main(), 3, 20).await;

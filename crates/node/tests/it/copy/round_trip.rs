@@ -9,7 +9,7 @@ use tenure_core::requests::*;
 use tenure_core::time::Moment;
 use tenure_engine::copy::thaw_target;
 use tenure_engine_api::{Engine, EngineExt, TestClock};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{QUEUES, fill, lease_jobs};
 use crate::copy::stores::{Store, Watcher, copied, copy_all, thaw};
@@ -41,9 +41,7 @@ async fn filled(store: &Store, seed: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shown_before_is_shown_after() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for seed in [1, 2, 3] {
         let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
         filled(&first, seed).await;
@@ -64,9 +62,7 @@ async fn what_is_shown_before_is_shown_after() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_is_copied_to_a_redis_and_a_folder_to_a_folder() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in [(Store::redis(), Store::redis()), (Store::folder(), Store::folder())] {
         filled(&from, 7).await;
         let before = seen(&from).await;
@@ -79,9 +75,7 @@ async fn a_redis_is_copied_to_a_redis_and_a_folder_to_a_folder() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaces_go_to_the_nodes_of_a_cluster_and_come_back() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (first, cluster, back) = (Store::folder(), Store::cluster(), Store::folder());
     filled(&first, 9).await;
     let before = seen(&first).await;
@@ -124,9 +118,7 @@ async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fenc
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_grants_in_the_order_of_its_source() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for seed in [11, 12, 13] {
         let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
         filled(&first, seed).await;
@@ -165,9 +157,7 @@ pub async fn one_lock(engine: &Arc<dyn Engine>, ns: &Namespace) -> Fence {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fences_rise_though_the_clock_of_the_target_is_behind() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for to in [Store::redis(), Store::folder()] {
         let from = Store::folder();
@@ -186,9 +176,7 @@ async fn fences_rise_though_the_clock_of_the_target_is_behind() {
 /// The stream is not copied: a reader of the source is told in the target that it missed something.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_not_copied_and_the_copy_has_a_stream_of_its_own() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (Store::redis(), Store::redis());
     let ns = Namespace::main();
     filled(&from, 3).await;

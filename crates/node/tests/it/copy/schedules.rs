@@ -10,7 +10,7 @@ use tenure_core::requests::*;
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduleView, TimingSpec};
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{Clock as _, Engine, EngineExt, SystemClock};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{lease_jobs, queue};
 use crate::copy::stores::{Store, copy_all};
@@ -173,9 +173,7 @@ async fn goes_on(engine: &Arc<dyn Engine>, ns: &Namespace) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schedules_come_along_and_go_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for chain in Store::there_and_back() {
         let ns = Namespace::main();
         let before = {
@@ -197,9 +195,7 @@ async fn schedules_come_along_and_go_on() {
 /// The moments of the time in which nobody was served are late there, and each makes one job.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_fires_what_was_due_meanwhile_and_nothing_twice() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
         let ns = Namespace::parse("quiet").unwrap();
         let first = {

@@ -8,8 +8,8 @@ use tenure_core::secret::Json;
 use tenure_engine::copy::{CopyError, Target};
 use tenure_engine_api::EngineExt;
 use tenure_node::CopyRedis;
-use tenure_testkit::Dice;
-use tenure_testkit::redis::{RedisServer, wanted};
+use tenure_testkit::redis::RedisServer;
+use tenure_testkit::{Dice, needs_redis};
 
 use crate::copy::filled::queue;
 use crate::copy::stores::{Store, Watcher, copied, copy_all};
@@ -43,9 +43,7 @@ fn server(store: &Store) -> &RedisServer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_without_enough_memory_is_refused_and_leaves_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let (from, to) = (large().await, Store::redis());
     let redis = server(&to);
     // The margin of 32 MiB, and less than the copy takes.
@@ -62,9 +60,7 @@ async fn a_copy_without_enough_memory_is_refused_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_its_replicas_do_not_have_is_not_begun() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let to = Store::redis();
     let address = Address::parse(&format!("{}?replicas=1", server(&to).url())).unwrap();
     let target = CopyRedis::target(address, "tenure").unwrap();

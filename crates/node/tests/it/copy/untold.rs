@@ -9,7 +9,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine_api::{Engine, EngineExt};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::copy::filled::{lease_jobs, queue};
 use crate::copy::kin::*;
@@ -50,9 +50,7 @@ async fn end_parents(engine: &Arc<dyn Engine>, ns: &Namespace) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_that_the_source_had_not_told_are_told_in_the_copy() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let ns = Namespace::main();
     for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
         {
@@ -85,9 +83,7 @@ async fn ends_that_the_source_had_not_told_are_told_in_the_copy() {
 /// A list of parents is in many pieces on Redis, and of one thing in a page.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_waits_for_thousands_comes_along() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     const PARENTS: usize = 4_000;
     let ns = Namespace::main();
     for chain in Store::there_and_back() {

@@ -9,7 +9,7 @@ use tenure_engine::backup::{BackupHead, check};
 use tenure_engine::copy::CopyError;
 use tenure_engine_api::Fault;
 use tenure_node::Node;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::Bench;
 
@@ -56,9 +56,7 @@ fn led<T: Send>(bench: &Bench, act: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn both_servers_of_a_busy_store_have_all_that_was_answered() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = bench.two();
     bench.push(&engine, 0..100).unwrap();
@@ -81,9 +79,7 @@ fn both_servers_of_a_busy_store_have_all_that_was_answered() {
 
 #[test]
 fn a_follower_sends_no_entries_that_the_store_has_lost() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, second) = with_reader(&bench);
     bench.network.is_silent.store(true, Ordering::Relaxed);
@@ -100,9 +96,7 @@ fn a_follower_sends_no_entries_that_the_store_has_lost() {
 
 #[test]
 fn rows_with_another_entry_of_the_same_number_are_not_sent() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, second) = with_reader(&bench);
     bench.network.is_silent.store(true, Ordering::Relaxed);
@@ -115,9 +109,7 @@ fn rows_with_another_entry_of_the_same_number_are_not_sent() {
 
 #[test]
 fn a_store_that_is_gone_or_another_one_is_not_backed_up() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, second) = with_reader(&bench);
     first.crash();

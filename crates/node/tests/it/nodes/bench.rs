@@ -103,6 +103,14 @@ impl Bench {
         self.member_with(&self.redis.url(), url, |_| {})
     }
 
+    /// A bench with its first member, `http://first`, that leads the store, and the engine of that.
+    pub fn led() -> (Bench, Arc<Node>, Arc<Embedded>) {
+        let bench = Self::start();
+        let first = bench.node("http://first");
+        let engine = bench.here(&first);
+        (bench, first, engine)
+    }
+
     /// A leader with its engine, and a server that forwards calls to it.
     pub fn two(&self) -> (Arc<Node>, Arc<Embedded>, Arc<Node>) {
         let first = self.node("http://first");

@@ -20,9 +20,7 @@ use crate::nodes::bench::{Bench, queue};
 fn what_a_takeover_takes() {
     let jobs = std::env::var("TENURE_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
     for has_standby in [true, false] {
-        let bench = Bench::start();
-        let first = bench.node("http://first");
-        let engine = bench.here(&first);
+        let (bench, first, engine) = Bench::led();
         let begun = Instant::now();
         for from in (0..jobs).step_by(1_000) {
             bench.push(&engine, from..(from + 1_000).min(jobs)).unwrap();
@@ -60,9 +58,7 @@ fn what_a_snapshot_costs_its_owner() {
     let jobs = std::env::var("TENURE_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000);
     // A follower takes part both times, at the same cost of processors: only the writer differs.
     for is_lent in [false, true] {
-        let bench = Bench::start();
-        let first = bench.node("http://first");
-        let engine = bench.here(&first);
+        let (bench, first, engine) = Bench::led();
         bench.push(&engine, 1_000_000..1_000_001).unwrap();
         let second = bench.node("http://second");
         bench.follows(&second);

@@ -11,7 +11,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_engine::Embedded;
 use tenure_engine_api::{CallError, Clock, EngineExt, Fault, SystemClock};
 use tenure_node::{Node, StoreLeader};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 use tokio::task::JoinHandle;
 
 use crate::nodes::bench::{Bench, job};
@@ -44,9 +44,7 @@ impl Bench {
 
 #[test]
 fn an_owner_that_was_cut_off_serves_again_with_all_that_it_had() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let line = Line::to(&bench.runtime, bench.redis.port());
     let first = bench.member_with(&line.url(), "http://first", |_| {});
@@ -68,9 +66,7 @@ fn an_owner_that_was_cut_off_serves_again_with_all_that_it_had() {
 
 #[test]
 fn a_partitioned_leader_is_replaced_though_it_answers_servers() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let line = Line::to(&bench.runtime, bench.redis.port());
     let first = bench.member_with(&line.url(), "http://first", |_| {});
@@ -99,12 +95,8 @@ fn a_partitioned_leader_is_replaced_though_it_answers_servers() {
 
 #[test]
 fn a_script_that_fails_midway_answers_nothing_and_says_why() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..10).unwrap();
     // Somebody wrote to the log by hand: an append fails after it has found the right leader.
     let (log, number) = ("{shop}:log", bench.end());
@@ -129,9 +121,7 @@ fn a_script_that_fails_midway_answers_nothing_and_says_why() {
 
 #[test]
 fn an_engine_whose_disk_is_full_hands_the_store_over_at_once() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let redis = bench.redis.url();
     let first =
@@ -202,9 +192,7 @@ impl Clock for HangingClock {
 /// History 25: the process sends heartbeats, and its engine hangs.
 #[test]
 fn an_engine_that_hangs_is_replaced_although_its_server_beats() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let clock = Arc::new(HangingClock::default());
     let first = bench

@@ -1,15 +1,13 @@
 //! The reported place of the store while a server ends.
 
 use tenure_node::StoreLeader;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::Bench;
 
 #[test]
 fn a_server_without_a_store_ends_without_a_word_of_a_handover() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     // So that no server leads the store: no store is kept in such a Redis.
     bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
@@ -27,9 +25,7 @@ fn a_server_without_a_store_ends_without_a_word_of_a_handover() {
 
 #[test]
 fn a_leader_ending_without_a_follower_claims_no_handover() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     drop(bench.here(&first));
@@ -42,9 +38,7 @@ fn a_leader_ending_without_a_follower_claims_no_handover() {
 
 #[test]
 fn a_server_that_hands_over_names_no_epoch_it_does_not_know() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = bench.two();
     bench.knows(&first);

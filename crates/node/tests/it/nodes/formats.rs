@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_node::{Node, StoreLeader};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 
@@ -34,9 +34,7 @@ impl Bench {
 
 #[test]
 fn a_server_that_cannot_read_a_format_forwards_and_never_leads() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = bench.two();
     bench.push(&engine, 0..3).unwrap();

@@ -5,15 +5,13 @@ use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
 use tenure_node::StoreSettings;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 
 #[test]
 fn an_owner_writes_the_key_of_its_store_again_with_its_settings() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let settings = StoreSettings { patience: Some(Span::from_s(3)), ..StoreSettings::default() };
     let first = bench.member_with(&bench.redis.url(), "http://first", |options| {

@@ -3,25 +3,21 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 use crate::nodes::snapshots::push_until_turned;
 
 #[test]
 fn an_owner_whose_log_is_gone_writes_the_store_anew() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let gone: [&[&[&str]]; 3] = [
         &[&["DEL", "{shop}:log"]],
         &[&["RENAME", "{shop}:log", "{shop}:elsewhere"]],
         &[&["DEL", "{shop}:log"], &["SET", "{shop}:log", "x"]],
     ];
     for commands in gone {
-        let bench = Bench::start();
-        let first = bench.node("http://first");
-        let engine = bench.here(&first);
+        let (bench, first, engine) = Bench::led();
         // Entries behind a snapshot: with the log they are gone from Redis, and the snapshot still names a store.
         let jobs = push_until_turned(&bench, &engine, 0, "");
         bench.push(&engine, jobs..jobs + 20).unwrap();

@@ -13,8 +13,8 @@ use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_engine_api::EngineExt;
 use tenure_node::{Node, StoreLeader};
-use tenure_testkit::Dice;
-use tenure_testkit::redis::{Aof, wanted};
+use tenure_testkit::redis::Aof;
+use tenure_testkit::{Dice, needs_redis};
 
 use crate::nodes::bench::{Bench, LONG, job, queue};
 use crate::nodes::line::Line;
@@ -109,9 +109,7 @@ impl Books {
 
 #[test]
 fn no_fault_loses_or_repeats_an_answered_call() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let said = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let (seed, faults) = (said("TENURE_HISTORY_SEED").unwrap_or(1), said("TENURE_HISTORY_FAULTS"));
     let mut dice = Dice::mixed(seed as u64);

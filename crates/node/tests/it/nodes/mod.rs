@@ -24,19 +24,15 @@ use std::time::{Duration, Instant};
 use tenure_core::time::Span;
 use tenure_engine_api::{CallError, Fault};
 use tenure_node::StoreLeader;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 use crate::nodes::line::Line;
 
 #[test]
 fn a_follower_forwards_and_takes_over_with_all_answered_calls() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1_000).unwrap();
     assert_eq!(bench.lease(&engine, 1, Span::from_s(60)).len(), 1);
     let second = bench.node("http://second");
@@ -57,9 +53,7 @@ fn a_follower_forwards_and_takes_over_with_all_answered_calls() {
 
 #[test]
 fn a_member_that_closes_hands_the_store_over() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = bench.two();
     bench.push(&engine, 0..10).unwrap();
@@ -74,9 +68,7 @@ fn a_member_that_closes_hands_the_store_over() {
 
 #[test]
 fn a_server_forwards_to_its_successor_after_a_handover() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, _, second) = bench.two();
     bench.crash(&first, "http://first");
@@ -91,9 +83,7 @@ fn a_server_forwards_to_its_successor_after_a_handover() {
 
 #[test]
 fn of_two_servers_started_at_once_one_leads_the_store() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (one, other) = (bench.node("http://one"), bench.node("http://other"));
     let mut places = [one.place(), other.place()];
@@ -117,9 +107,7 @@ fn of_two_servers_started_at_once_one_leads_the_store() {
 
 #[test]
 fn a_redis_that_forgot_everything_is_written_anew_by_its_owner() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut bench = Bench::start();
     let first = bench.node("http://first");
     let engine = bench.here(&first);
@@ -142,12 +130,8 @@ fn a_redis_that_forgot_everything_is_written_anew_by_its_owner() {
 
 #[test]
 fn a_store_of_another_id_is_not_overwritten() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let other = "0".repeat(31) + "7";
     bench.redis.must(&["HSET", "{shop}:store", "id", &other]);
@@ -163,9 +147,7 @@ fn a_store_of_another_id_is_not_overwritten() {
 
 #[test]
 fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let line = Line::to(&bench.runtime, bench.redis.port());
     let first = bench.member_with(&line.url(), "http://first", |_| {});
@@ -193,9 +175,7 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
 /// History 16: the leader reaches Redis, and no other server reaches the leader.
 #[test]
 fn a_leader_unreachable_by_peers_stays_leader_while_it_writes() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = bench.two();
     bench.network.is_silent.store(true, Ordering::Relaxed);

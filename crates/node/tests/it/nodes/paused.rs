@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tenure_node::{AskServer, AskedServer, ServerWord, SnapshotWish, StoreLeader};
 use tenure_redis::SnapshotName;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::Bench;
 
@@ -50,12 +50,8 @@ impl AskServer for MarksIt {
 
 #[test]
 fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     drop(engine);
     bench.crash(&first, "http://first");
@@ -78,9 +74,7 @@ fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
 
 #[test]
 fn a_server_does_not_take_a_store_from_a_running_copy() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.node("http://first");
     drop(bench.here(&first));
@@ -100,12 +94,8 @@ fn a_server_does_not_take_a_store_from_a_running_copy() {
 
 #[test]
 fn a_leader_fenced_by_a_copy_answers_no_more_calls() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     // Acts as a copy that took the store from a leader that it could not see.
     let epoch: u64 = bench.redis.must(&["HGET", "{shop}:own", "epoch"]).text().parse().unwrap();

@@ -10,7 +10,7 @@ use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_engine_api::EngineExt;
 use tenure_node::{Node, NodeOptions};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG};
 
@@ -39,9 +39,7 @@ impl Bench {
 
 #[test]
 fn a_forgotten_lock_is_granted_only_after_its_holder_gave_up() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for (what, is_older, forgets_never) in [
         ("a store that is empty", false, false),
         ("a store that is older", true, false),
@@ -87,13 +85,9 @@ fn a_forgotten_lock_is_granted_only_after_its_holder_gave_up() {
 
 #[test]
 fn a_live_leader_rebuilds_without_recovery_if_all_peers_answer() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for is_asked in [true, false] {
-        let bench = Bench::start();
-        let first = bench.node("http://first");
-        let engine = bench.here(&first);
+        let (bench, first, engine) = Bench::led();
         bench.push(&engine, 0..2).unwrap();
         assert_eq!(bench.lease(&engine, 1, TTL).len(), 1);
         let second = bench.follower(|_| {});
@@ -116,12 +110,8 @@ fn a_live_leader_rebuilds_without_recovery_if_all_peers_answer() {
 
 #[test]
 fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let before = bench.lease(&engine, 1, Span::from_s(60))[0].1;
     let second = bench.follower(|_| {});
@@ -138,12 +128,8 @@ fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
 
 #[test]
 fn a_recovery_lasts_from_a_loss_until_all_peers_have_answered() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     let second = bench.follower(|_| {});
     bench.knows(&first);
     assert_eq!(engine.recovers_for(), None);

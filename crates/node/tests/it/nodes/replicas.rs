@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tenure_core::redis_address::Address;
 use tenure_node::{Node, StoreAdministration, StoreLeader, StoreSettings};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 use crate::nodes::bench::Bench;
 
@@ -35,12 +36,8 @@ impl Bench {
 
 #[test]
 fn an_owner_says_how_many_replicas_lack_what_it_writes() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     assert_eq!(first.health().warnings, [] as [&str; 0]);
     bench.wants_replicas(2);
@@ -65,9 +62,7 @@ fn an_owner_says_how_many_replicas_lack_what_it_writes() {
 
 #[test]
 fn a_loading_server_says_how_many_replicas_are_missing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let first = bench.member_with(&bench.redis.url(), "http://first", |options| {
         options.settings.replicas = Some(1);

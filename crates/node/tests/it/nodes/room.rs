@@ -13,18 +13,14 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
 use tenure_engine_api::Engine;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG, queue};
 
 #[test]
 fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..3).unwrap();
     let code = |request: Request| {
         let called = bench.runtime.block_on(engine.call(&Namespace::main(), request));
@@ -88,12 +84,8 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
 
 #[test]
 fn an_owner_says_so_while_its_redis_would_drop_keys() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     let shown = || first.engine().notice();
     let until = |what: &str, is: &dyn Fn(Option<String>) -> bool| {
         let begun = Instant::now();

@@ -12,8 +12,7 @@ use tenure_core::time::Moment;
 use tenure_engine::Embedded;
 use tenure_engine_api::{Clock, Engine, EngineExt, SystemClock};
 use tenure_node::{Node, SnapshotName, SnapshotWish};
-use tenure_testkit::Dice;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::{Dice, needs_redis};
 
 use crate::nodes::bench::{Bench, DoesSnapshot, LONG, job};
 
@@ -138,9 +137,7 @@ fn standby_does(bench: &Bench, does: DoesSnapshot) {
 
 #[test]
 fn a_load_begins_with_the_snapshot_that_a_follower_wrote() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = two(&bench);
     let jobs = push_until_turned(&bench, &engine, 0, "");
@@ -180,9 +177,7 @@ fn after_parts(
 
 #[test]
 fn a_leader_writes_the_snapshot_that_its_follower_failed_to() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let wrong = |changes: fn(&mut SnapshotName)| -> DoesSnapshot {
         Arc::new(move |standby, wish, goes_on| {
             let mut name = standby.write_snapshot(wish, goes_on)?;
@@ -233,9 +228,7 @@ fn a_leader_writes_the_snapshot_that_its_follower_failed_to() {
 
 #[test]
 fn a_follower_that_takes_over_stops_writing_the_old_snapshot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = two(&bench);
     let leader = Mutex::new(Some(first.clone()));
@@ -293,9 +286,7 @@ fn a_follower_that_takes_over_stops_writing_the_old_snapshot() {
 
 #[test]
 fn late_chunks_of_a_follower_are_removed_by_the_next_snapshot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let (first, engine, second) = two(&bench);
     standby_does(&bench, Arc::new(|_, _, _| None));
@@ -319,9 +310,7 @@ fn late_chunks_of_a_follower_are_removed_by_the_next_snapshot() {
 
 #[test]
 fn a_leader_without_a_snapshot_for_ten_minutes_is_degraded() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let clock = Arc::new(LeapingClock::default());
     let redis = bench.redis.url();

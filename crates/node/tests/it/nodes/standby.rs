@@ -11,7 +11,7 @@ use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_engine_api::EngineExt;
 use tenure_node::StoreLeader;
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::nodes::bench::{Bench, LONG, queue};
 use crate::nodes::line::Line;
@@ -41,12 +41,8 @@ fn break_the_log(bench: &Bench) {
 
 #[test]
 fn a_takeover_reads_only_entries_that_its_follower_lacks() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..10).unwrap();
     let second = bench.node("http://second");
     bench.follows(&second);
@@ -69,12 +65,8 @@ fn a_takeover_reads_only_entries_that_its_follower_lacks() {
 
 #[test]
 fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..1).unwrap();
     let second = bench.node("http://second");
     bench.follows(&second);
@@ -105,12 +97,8 @@ fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
 
 #[test]
 fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..50).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "standby", "on", ">secret", "~*", "+@all"]);
     let url = bench.redis.url().replace("redis://", "redis://standby:secret@");
@@ -138,12 +126,8 @@ fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
 
 #[test]
 fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     for n in 0..50 {
         bench.push(&engine, n..n + 1).unwrap();
     }
@@ -166,12 +150,8 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
 
 #[test]
 fn rows_that_are_ahead_of_their_store_are_read_anew() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     for n in 0..10 {
         bench.push(&engine, n..n + 1).unwrap();
     }
@@ -197,9 +177,7 @@ fn rows_that_are_ahead_of_their_store_are_read_anew() {
 
 #[test]
 fn a_member_that_was_deposed_follows_from_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let bench = Bench::start();
     let line = Line::to(&bench.runtime, bench.redis.port());
     let first = bench.member_with(&line.url(), "http://first", |_| {});
@@ -227,12 +205,8 @@ fn a_member_that_was_deposed_follows_from_nothing() {
 
 #[test]
 fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..50).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "standby", "on", ">secret", "~*", "+@all"]);
     let url = bench.redis.url().replace("redis://", "redis://standby:secret@");
@@ -259,12 +233,8 @@ fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
 
 #[test]
 fn the_store_is_handed_to_the_standby_that_is_furthest() {
-    if !wanted() {
-        return;
-    }
-    let bench = Bench::start();
-    let first = bench.node("http://first");
-    let engine = bench.here(&first);
+    needs_redis!();
+    let (bench, first, engine) = Bench::led();
     bench.push(&engine, 0..20).unwrap();
     bench.redis.must(&["ACL", "SETUSER", "behind", "on", ">secret", "~*", "+@all", "-xrange"]);
     let url = bench.redis.url().replace("redis://", "redis://behind:secret@");

@@ -2,15 +2,14 @@
 
 use tenure_journal::Position;
 use tenure_redis::{Acquisition, AppendCall, HandOver, RunNote, ScriptReply, Term};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 use crate::scripts::{A, B, STORE, Said, World, empty_call, entry, entry_call, said};
 
 #[test]
 fn an_acquisition_is_repeatable_only_by_the_same_server() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let epoch = |reply| match reply {
         ScriptReply::Acquired { own, .. } => Some(own.epoch),
@@ -32,9 +31,7 @@ fn an_acquisition_is_repeatable_only_by_the_same_server() {
 
 #[test]
 fn an_epoch_is_the_clock_in_us_and_above_each_known_epoch() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let clock = world.redis.must(&["TIME"]).list()[0].text();
@@ -49,9 +46,7 @@ fn an_epoch_is_the_clock_in_us_and_above_each_known_epoch() {
 
 #[test]
 fn a_store_without_its_own_notes_no_run_unless_it_is_new() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     for is_new in [true, false] {
         let world = World::new();
         world.acquire(&Acquisition { is_new, ..world.acquisition(A) });
@@ -62,9 +57,7 @@ fn a_store_without_its_own_notes_no_run_unless_it_is_new() {
 
 #[test]
 fn an_append_is_checked_for_store_epoch_leader_run_and_content() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let written = world.fill(&by, &[b"one", b"two"]);
@@ -107,9 +100,7 @@ fn an_append_is_checked_for_store_epoch_leader_run_and_content() {
 
 #[test]
 fn a_heartbeat_append_notes_its_moment_and_no_repeat_undoes_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let first = entry(Position::default(), b"one");
@@ -130,9 +121,7 @@ fn a_heartbeat_append_notes_its_moment_and_no_repeat_undoes_it() {
 
 #[test]
 fn a_run_is_noted_by_the_append_that_says_so() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     world.acquire(&Acquisition { is_new: false, ..world.acquisition(A) });
     let by = world.own(B);
@@ -144,9 +133,7 @@ fn a_run_is_noted_by_the_append_that_says_so() {
 
 #[test]
 fn a_fenced_leader_appends_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let (old, new) = (world.own(A), world.own(B));
     let one = entry(Position::default(), b"one");
@@ -157,9 +144,7 @@ fn a_fenced_leader_appends_nothing() {
 
 #[test]
 fn a_redis_that_was_started_again_or_emptied_takes_no_append() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut world = World::on(RedisServer::start(Aof::Always, &[]));
     let by = world.own(A);
     let one = world.fill(&by, &[b"one"]).remove(0);
@@ -177,9 +162,7 @@ fn a_redis_that_was_started_again_or_emptied_takes_no_append() {
 
 #[test]
 fn a_store_that_is_given_away_is_the_other_servers() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let one = world.fill(&by, &[b"one"]).remove(0);
@@ -198,9 +181,7 @@ fn a_store_that_is_given_away_is_the_other_servers() {
 
 #[test]
 fn a_full_redis_takes_appends_and_acquisitions() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     world.redis.must(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -214,9 +195,7 @@ fn a_full_redis_takes_appends_and_acquisitions() {
 
 #[test]
 fn entries_of_any_bytes_and_of_8_mib_come_back_as_they_were() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let all_bytes: Vec<u8> = (0..=255).collect();
@@ -242,9 +221,7 @@ fn entries_of_any_bytes_and_of_8_mib_come_back_as_they_were() {
 
 #[test]
 fn a_log_that_is_gone_ends_the_journal_at_its_snapshot() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let gone: [&[&[&str]]; 4] = [
         &[&["DEL", "{shop}:log"]],
         &[&["RENAME", "{shop}:log", "{shop}:elsewhere"]],

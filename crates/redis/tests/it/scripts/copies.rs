@@ -1,7 +1,7 @@
 //! The mark of a copy, and the end of a store that was to become one.
 
 use tenure_redis::{CopyMark, Generation, PieceCall, Term};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::scripts::{A, B, Said, World, said};
 
@@ -22,9 +22,7 @@ impl World {
 
 #[test]
 fn a_mark_is_written_by_the_leader_alone_over_the_one_it_saw() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let old = world.own(A);
     let by = world.own(B);
@@ -45,9 +43,7 @@ fn a_mark_is_written_by_the_leader_alone_over_the_one_it_saw() {
 
 #[test]
 fn a_store_is_dropped_whole_and_only_under_the_seen_mark() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let old = world.own(A);
     let by = world.own(B);

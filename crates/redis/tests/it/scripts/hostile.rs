@@ -4,7 +4,8 @@
 
 use tenure_journal::{JournalEntry, Position};
 use tenure_redis::{AppendCall, HandOver, Term};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::needs_redis;
+use tenure_testkit::redis::{Aof, RedisServer};
 
 use crate::replicas::until;
 use crate::scripts::{A, B, Said, World, empty_call, entry, entry_call, said};
@@ -209,9 +210,7 @@ const ROWS: &[Row] = &[
 
 #[test]
 fn appends_to_an_altered_store_are_answered_right_on_both_paths() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut scene = Scene::new();
     let run = scene.by.run.clone();
     for Row { what, does, entry: of_entry, empty: of_empty } in ROWS {
@@ -235,9 +234,7 @@ fn appends_to_an_altered_store_are_answered_right_on_both_paths() {
 
 #[test]
 fn only_an_append_that_beats_leaves_a_beat_and_says_the_time() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let mut scene = Scene::new();
     let before = scene.world.seen();
     let next = entry(scene.last(), b"four");

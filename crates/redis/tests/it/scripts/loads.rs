@@ -1,15 +1,13 @@
 //! Reading the entries back: an entry that is missing or damaged is an error, and never the end.
 
 use tenure_journal::{BadEntry, ReadError};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::scripts::{A, World};
 
 #[test]
 fn entries_come_in_pages_without_a_hole() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let bodies: Vec<Vec<u8>> = (0u32..300).map(|n| n.to_le_bytes().repeat(8_000)).collect();
@@ -28,9 +26,7 @@ fn entries_come_in_pages_without_a_hole() {
 
 #[test]
 fn what_is_missing_or_damaged_is_said_and_is_never_the_end() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let hole = |number| ReadError::Damaged {
         number,
         why: BadEntry::OutOfTurn { number: number + 1, wanted: number },
@@ -66,9 +62,7 @@ fn what_is_missing_or_damaged_is_said_and_is_never_the_end() {
 
 #[test]
 fn entries_whose_checksums_are_no_chain_are_damage() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     world.fill(&by, &[b"one"]);

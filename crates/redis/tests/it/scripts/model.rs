@@ -10,8 +10,8 @@ use tenure_election::scripts::{Keys, ScriptCall, ScriptReply};
 use tenure_journal::{JournalEntry, Position};
 use tenure_redis as real;
 use tenure_redis::ScriptReply as Replied;
-use tenure_testkit::Dice;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::{Dice, needs_redis};
 
 use crate::scripts::World;
 
@@ -390,9 +390,7 @@ impl Both {
 
 #[test]
 fn redis_answers_and_holds_what_the_model_says() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::on(RedisServer::start(Aof::Always, &[]));
     let runs = vec![world.redis.info("run_id")];
     let (keys, calls) = (Keys::empty(RunId(1)), Vec::new());

@@ -2,7 +2,7 @@
 
 use tenure_journal::Position;
 use tenure_redis::{Generation, PieceCall, RunNote, SnapshotName, SnapshotTurn, Term};
-use tenure_testkit::redis::wanted;
+use tenure_testkit::needs_redis;
 
 use crate::scripts::{A, B, Said, World, empty_call, entry, entry_call};
 
@@ -36,9 +36,7 @@ fn pieces(world: &World) -> usize {
 
 #[test]
 fn an_install_needs_all_chunks_and_keeps_the_entries_after_it() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let entries = world.fill(&by, &[b"one", b"two", b"three"]);
@@ -74,9 +72,7 @@ fn an_install_needs_all_chunks_and_keeps_the_entries_after_it() {
 
 #[test]
 fn no_piece_of_the_snapshot_that_own_names_is_unlinked() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let by = world.own(A);
     let tip = world.fill(&by, &[b"one"])[0].position();
@@ -98,9 +94,7 @@ fn no_piece_of_the_snapshot_that_own_names_is_unlinked() {
 
 #[test]
 fn a_fenced_leader_writes_unlinks_and_installs_nothing() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     let old = world.own(A);
     let tip = world.fill(&old, &[b"one"])[0].position();
@@ -124,9 +118,7 @@ fn a_fenced_leader_writes_unlinks_and_installs_nothing() {
 
 #[test]
 fn a_rebuild_ends_the_journal_with_its_snapshot_and_notes_a_run() {
-    if !wanted() {
-        return;
-    }
+    needs_redis!();
     let world = World::new();
     world.acquire(&tenure_redis::Acquisition { is_new: false, ..world.acquisition(A) });
     let by = world.own(B);
