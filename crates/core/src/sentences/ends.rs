@@ -3,11 +3,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 /// A text that is stored with a job, a resource or a gauge, since its holder gave none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredNote {
     /// The error of a run that was still going at its deadline.
     TimedOut,
