@@ -360,7 +360,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// All of them, in the order of their declaration.
+    /// All of them, in the order of their declaration. Stores hold an outcome by its index here: a new one comes last.
     pub const ALL: [Outcome; 6] = [
         Outcome::Succeeded,
         Outcome::Failed,

@@ -3,7 +3,7 @@
 use serde::ser::SerializeMap;
 
 use super::fields::{self, Fields, Value, document};
-use super::forms::{Alias, AnyText, Boxed, Content, Duration, Name, Time, Whole, Words};
+use super::forms::{ANY_TEXT, Alias, Boxed, Content, Duration, Name, Time, Whole, Words};
 use super::jobs::{JOB_KIND, LabelsForm, QUEUE_DEFAULT};
 use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
@@ -53,7 +53,7 @@ object! {
             "The set from outside to which the schedule belongs, for a sync; null is none.";
         cron: String = CRON, nullable,
             "A cron expression of five fields, or six with seconds first, at most 1,024 bytes. Excludes every.";
-        zone: String = AnyText, nullable,
+        zone: String = ANY_TEXT, nullable,
             "The IANA zone in which cron is read, such as Europe/Berlin; UTC if absent. Goes with cron alone.";
         every: Span = Interval, nullable, "The interval: whole seconds from 1s to 3650d. Excludes cron and zone.";
         starts_at: Moment = Time, nullable, "No moment lies before it, and an interval counts from it; null is no start.";

@@ -34,19 +34,6 @@ pub fn snoozed_too_often(most: u32) -> String {
 }
 
 impl StoredNote {
-    /// All notes, in the order of their declaration.
-    pub const ALL: [StoredNote; 10] = [
-        StoredNote::TimedOut,
-        StoredNote::HolderStopped,
-        StoredNote::GrantNeverReceived,
-        StoredNote::ParentFailed,
-        StoredNote::CooledByHolder,
-        StoredNote::CooledByHand,
-        StoredNote::BannedByHolder,
-        StoredNote::GaugeUnclaimed,
-        StoredNote::GaugeUnanswered,
-        StoredNote::GaugeOfOtherKind,
-    ];
     /// The text that is stored.
     pub const fn as_str(self) -> &'static str {
         match self {

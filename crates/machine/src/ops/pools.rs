@@ -1,6 +1,7 @@
 //! Pools: sets of resources with settings, and the lookup of a path.
 
 use crate::answer::{Act, Context};
+use crate::rows::Kind;
 use crate::state::{DoorId, LiveResourceId, PoolId, Space};
 use tenure_core::events::{About, EventType};
 use tenure_core::names::{PoolName, ResourceId};
@@ -74,7 +75,7 @@ impl Space {
         self.pool_happens(name, EventType::PoolDeleted, now);
         // Its jobs wait with `never_fits` until the pool is back.
         self.pools[pool].settings = None;
-        self.forget_pool_row(name);
+        self.put(Kind::Pool, name.as_str(), None);
         self.pools.unmark(pool);
         self.pools[pool].uses += 1;
         for resource in resources {

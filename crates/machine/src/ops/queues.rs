@@ -1,6 +1,7 @@
 //! Queues: defaults, shares, pause, delete.
 
 use crate::answer::{Act, Context};
+use crate::rows::Kind;
 use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
 use tenure_core::events::{About, EventType};
@@ -100,7 +101,7 @@ impl Space {
         for rank in self.lines[queue].priorities.keys().copied().collect::<Vec<_>>() {
             self.lines.void_priority(queue, rank);
         }
-        self.forget_queue_row(name);
+        self.put(Kind::Queue, name.as_str(), None);
         self.lines.unmark_queue(queue);
         self.lines[queue].hidden = true;
         self.drop_hidden_queue_if_idle(queue);
@@ -124,7 +125,7 @@ impl Space {
         let ends = q.used_at.plus(Span::from_us(FORGET_US));
         if q.is_idle() && (q.hidden || unset && ends <= now) {
             if !q.hidden {
-                self.forget_queue_row(&name);
+                self.put(Kind::Queue, name.as_str(), None);
                 self.lines.unmark_queue(queue);
             }
             self.drop_queue(queue, &name);

@@ -8,9 +8,9 @@ use tenure_core::flow::Kinship;
 use crate::answer::{Act, Context};
 use crate::ops::push::PushedBy;
 use crate::ops::push_plan::PushedOne;
-use crate::rows::Archive;
 use crate::rows::schedule_text::job_text;
 use crate::rows::stored::Stands;
+use crate::rows::{Archive, Kind};
 use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
 use tenure_core::job::MadeBy;
 use tenure_core::lease::Later;
@@ -345,7 +345,7 @@ impl Space {
             self.delete_schedule(slot, now);
         }
         if let Some(version) = version {
-            self.synced_set_row(&owner, version);
+            self.put(Kind::SyncedSet, owner.as_str(), Some(version.to_string()));
             self.schedules.set_version_of_set(owner, version);
         }
         Ok(done)
