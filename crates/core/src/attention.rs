@@ -26,6 +26,7 @@ use crate::schedule::{LastEnded, ScheduleView};
 use crate::settings::{LimitView, PoolView, QueueView};
 use crate::shell::{command, quoted};
 use crate::time::{Moment, Span};
+use crate::words;
 
 /// Jobs that failed longer ago than this are not counted.
 pub const FAILED_WITHIN: Span = Span::from_s(3_600);
@@ -53,28 +54,21 @@ pub fn never_watched(_: &Subject) -> Option<Moment> {
     None
 }
 
-/// Severity of a finding, in ascending order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttentionSeverity {
-    /// Worth knowing, but needs no action: all is well.
-    Note,
-    /// Work goes on, but not as it should.
-    Look,
-    /// Work waits, and nothing will move it until somebody acts.
-    Stuck,
+words! {
+    /// Severity of a finding, in ascending order.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum AttentionSeverity {
+        /// Worth knowing, but needs no action: all is well.
+        Note = "note",
+        /// Work goes on, but not as it should.
+        Look = "look",
+        /// Work waits, and nothing will move it until somebody acts.
+        Stuck = "stuck",
+    }
 }
 
 impl AttentionSeverity {
-    /// The word that programs read.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            AttentionSeverity::Note => "note",
-            AttentionSeverity::Look => "look",
-            AttentionSeverity::Stuck => "stuck",
-        }
-    }
-
     /// True if somebody has to act, so not all is well.
     pub const fn needs_somebody(self) -> bool {
         !matches!(self, AttentionSeverity::Note)

@@ -16,6 +16,7 @@ use crate::lease::Fence;
 use crate::names::{FlowName, JobId, LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use crate::sentences::NameRefusal;
 use crate::time::Moment;
+use crate::words;
 
 /// The place of an event in the stream of its namespace: the *life* of the stream, and a number. Numbers have no gaps.
 /// Another life means that the store may have forgotten events. Clients treat the text as opaque.
@@ -391,26 +392,15 @@ impl EventFilter {
     }
 }
 
-/// The reason why a reader cannot go on where it stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GapWhy {
-    /// The next events are not kept any more.
-    Dropped,
-    /// The store may have forgotten events.
-    Restarted,
-}
-
-impl GapWhy {
-    /// Both, in the order of their declaration.
-    pub const ALL: [GapWhy; 2] = [GapWhy::Dropped, GapWhy::Restarted];
-
-    /// The word of the contract, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GapWhy::Dropped => "dropped",
-            GapWhy::Restarted => "restarted",
-        }
+words! {
+    /// The reason why a reader cannot go on where it stopped.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum GapWhy {
+        /// The next events are not kept any more.
+        Dropped = "dropped",
+        /// The store may have forgotten events.
+        Restarted = "restarted",
     }
 }
 

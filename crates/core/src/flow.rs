@@ -16,27 +16,17 @@ use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::sentences::FlowRefusal;
 use crate::time::Moment;
+use crate::words;
 
-/// State of a flow.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlowState {
-    /// A member is unfinished.
-    Open,
-    /// No member is unfinished.
-    Finished,
-}
-
-impl FlowState {
-    /// Every state of a flow, in the order of its life.
-    pub const ALL: [FlowState; 2] = [FlowState::Open, FlowState::Finished];
-
-    /// The word of the contract, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            FlowState::Open => "open",
-            FlowState::Finished => "finished",
-        }
+words! {
+    /// State of a flow.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum FlowState {
+        /// A member is unfinished.
+        Open = "open",
+        /// No member is unfinished.
+        Finished = "finished",
     }
 }
 

@@ -15,54 +15,33 @@ use crate::progress::ProgressId;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
+use crate::words;
 
-/// The state of a job.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobState {
-    /// It waits for other jobs to end.
-    Dependent,
-    /// It waits for a moment: a delay, a retry, a snooze. `tick` makes it ready.
-    Scheduled,
-    /// It waits for its turn.
-    Ready,
-    /// Its turn came, but a need is taken: it waits in that need's line.
-    Blocked,
-    /// A lease holds it.
-    Running,
-    /// Ended well; kept for `retain`.
-    Succeeded,
-    /// Ended badly, for good; kept for `retain`.
-    Failed,
-    /// Cancelled by a call, or not running at its `expires_at`; kept for `retain`.
-    Cancelled,
+words! {
+    /// The state of a job, in the order of its life.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobState {
+        /// It waits for other jobs to end.
+        Dependent = "dependent",
+        /// It waits for a moment: a delay, a retry, a snooze. `tick` makes it ready.
+        Scheduled = "scheduled",
+        /// It waits for its turn.
+        Ready = "ready",
+        /// Its turn came, but a need is taken: it waits in that need's line.
+        Blocked = "blocked",
+        /// A lease holds it.
+        Running = "running",
+        /// Ended well; kept for `retain`.
+        Succeeded = "succeeded",
+        /// Ended badly, for good; kept for `retain`.
+        Failed = "failed",
+        /// Cancelled by a call, or not running at its `expires_at`; kept for `retain`.
+        Cancelled = "cancelled",
+    }
 }
 
 impl JobState {
-    /// All states, in the order of a job's life.
-    pub const ALL: [JobState; 8] = [
-        JobState::Dependent,
-        JobState::Scheduled,
-        JobState::Ready,
-        JobState::Blocked,
-        JobState::Running,
-        JobState::Succeeded,
-        JobState::Failed,
-        JobState::Cancelled,
-    ];
-    /// The word of the contract, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            JobState::Dependent => "dependent",
-            JobState::Scheduled => "scheduled",
-            JobState::Ready => "ready",
-            JobState::Blocked => "blocked",
-            JobState::Running => "running",
-            JobState::Succeeded => "succeeded",
-            JobState::Failed => "failed",
-            JobState::Cancelled => "cancelled",
-        }
-    }
     /// True if nothing more happens to the job by itself.
     pub const fn is_finished(self) -> bool {
         matches!(self, JobState::Succeeded | JobState::Failed | JobState::Cancelled)
@@ -72,11 +51,6 @@ impl std::str::FromStr for JobState {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         JobState::ALL.into_iter().find(|state| state.as_str() == text).ok_or(())
-    }
-}
-impl std::fmt::Display for JobState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -169,31 +143,35 @@ impl Default for Retry {
     }
 }
 
-/// The end of a job's hold on its unique key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Until {
-    /// Until the job is finished, also between retries and snoozes.
-    #[default]
-    End,
-    /// Until the first run begins.
-    Start,
+words! {
+    /// The end of a job's hold on its unique key.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Until {
+        /// Until the job is finished, also between retries and snoozes.
+        #[default]
+        End = "end",
+        /// Until the first run begins.
+        Start = "start",
+    }
 }
 
-/// The effect of a push whose unique key another job already holds. The new push decides, whatever the
-/// push of that job said.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnConflict {
-    /// Answers with the job that is there.
-    #[default]
-    Keep,
-    /// Gives the job that is there the new payload, kind, needs, priority, group, labels, `run_at` and `expires_at`,
-    /// and its attempts start again; its id stays. A running job is answered as with `Keep`; a job of another queue is
-    /// refused as with `Reject`.
-    Replace,
-    /// Refuses with `unique_conflict`, and names the job that is there.
-    Reject,
+words! {
+    /// The effect of a push whose unique key another job already holds. The new push decides, whatever the
+    /// push of that job said.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum OnConflict {
+        /// Answers with the job that is there.
+        #[default]
+        Keep = "keep",
+        /// Gives the job that is there the new payload, kind, needs, priority, group, labels, `run_at` and `expires_at`,
+        /// and its attempts start again; its id stays. A running job is answered as with `Keep`; a job of another queue is
+        /// refused as with `Reject`.
+        Replace = "replace",
+        /// Refuses with `unique_conflict`, and names the job that is there.
+        Reject = "reject",
+    }
 }
 
 /// A unique key: at most one job of the namespace holds it.
@@ -341,45 +319,23 @@ pub struct JobError {
     pub outcome: Outcome,
 }
 
-/// How a lease ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The run succeeded, and the job is finished.
-    Succeeded,
-    /// The run failed or reached its deadline; it counts as an attempt.
-    Failed,
-    /// The holder asked for a later run; it costs no attempt.
-    Snoozed,
-    /// The holder gave it back untouched; it costs no attempt.
-    Released,
-    /// Taken back from a holder that stopped heartbeating.
-    Lost,
-    /// Taken back from a live worker that never received the grant.
-    Undelivered,
-}
-
-impl Outcome {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Outcome; 6] = [
-        Outcome::Succeeded,
-        Outcome::Failed,
-        Outcome::Snoozed,
-        Outcome::Released,
-        Outcome::Lost,
-        Outcome::Undelivered,
-    ];
-
-    /// The word of the contract, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Failed => "failed",
-            Outcome::Snoozed => "snoozed",
-            Outcome::Released => "released",
-            Outcome::Lost => "lost",
-            Outcome::Undelivered => "undelivered",
-        }
+words! {
+    /// How a lease ended. Stores hold an outcome by its index in `ALL`: a new one comes last.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// The run succeeded, and the job is finished.
+        Succeeded = "succeeded",
+        /// The run failed or reached its deadline; it counts as an attempt.
+        Failed = "failed",
+        /// The holder asked for a later run; it costs no attempt.
+        Snoozed = "snoozed",
+        /// The holder gave it back untouched; it costs no attempt.
+        Released = "released",
+        /// Taken back from a holder that stopped heartbeating.
+        Lost = "lost",
+        /// Taken back from a live worker that never received the grant.
+        Undelivered = "undelivered",
     }
 }
 

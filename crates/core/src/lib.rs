@@ -39,3 +39,5 @@ pub mod spread;
 pub mod time;
 pub mod trace;
 pub mod trail;
+#[doc(hidden)]
+pub mod words;

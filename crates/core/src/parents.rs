@@ -4,28 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::AFTER_SHOWN;
 use crate::names::{FlowName, JobId, JobRef, Ref};
+use crate::words;
 
-/// Policy for a job when one of its parents fails or is cancelled.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnParentFailure {
-    /// The job is cancelled, and so are its children, unless they have `Run`.
-    #[default]
-    Cancel,
-    /// Any end of a parent will do.
-    Run,
-}
-
-impl OnParentFailure {
-    /// Every word of `on_parent_failure`, the default first.
-    pub const ALL: [OnParentFailure; 2] = [OnParentFailure::Cancel, OnParentFailure::Run];
-
-    /// The word of the contract, as in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            OnParentFailure::Cancel => "cancel",
-            OnParentFailure::Run => "run",
-        }
+words! {
+    /// Policy for a job when one of its parents fails or is cancelled.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum OnParentFailure {
+        /// The job is cancelled, and so are its children, unless they have `Run`.
+        #[default]
+        Cancel = "cancel",
+        /// Any end of a parent will do.
+        Run = "run",
     }
 }
 

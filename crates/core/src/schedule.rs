@@ -8,6 +8,7 @@ use crate::job::{JobState, Labels, Need, NewJob, Retry, When};
 use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::secret::Json;
 use crate::time::{Moment, Span};
+use crate::words;
 
 /// The timing of a schedule as the caller gave it. The reader of bodies makes sure that one of `cron` and `every` is
 /// given, and `zone` only with `cron`. `tenure-calendar` checks the expression and the zone.
@@ -28,30 +29,34 @@ pub struct TimingSpec {
     pub jitter: Span,
 }
 
-/// Policy for a moment that comes while a job of its schedule is unfinished, in any state.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// It is skipped and counted.
-    #[default]
-    Skip,
-    /// It waits for the end of that job.
-    Queue,
-    /// It fires all the same.
-    Allow,
+words! {
+    /// Policy for a moment that comes while a job of its schedule is unfinished, in any state.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Overlap {
+        /// It is skipped and counted.
+        #[default]
+        Skip = "skip",
+        /// It waits for the end of that job.
+        Queue = "queue",
+        /// It fires all the same.
+        Allow = "allow",
+    }
 }
 
-/// The due moments that fire, for example after an outage.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CatchUp {
-    /// The newest, if it is at most 60 s late.
-    None,
-    /// The newest due moment.
-    #[default]
-    Last,
-    /// Each of the newest `catch_up_max`, oldest first.
-    All,
+words! {
+    /// The due moments that fire, for example after an outage.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum CatchUp {
+        /// The newest, if it is at most 60 s late.
+        None = "none",
+        /// The newest due moment.
+        #[default]
+        Last = "last",
+        /// Each of the newest `catch_up_max`, oldest first.
+        All = "all",
+    }
 }
 
 /// The job that each moment makes: like a pushed one, without the fields that belong to a single job.

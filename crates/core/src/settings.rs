@@ -11,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::sentences::LimitRefusal;
 use crate::time::{Moment, Span};
+use crate::words;
 
 /// Defaults of a queue for its jobs, its bounds, and its shares.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -108,15 +109,17 @@ impl LimitSettings {
     }
 }
 
-/// The order in which free resources are handed out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pick {
-    /// The one whose last use is longest ago.
-    #[default]
-    Lru,
-    /// Any free one, at random.
-    Random,
+words! {
+    /// The order in which free resources are handed out.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Pick {
+        /// The one whose last use is longest ago.
+        #[default]
+        Lru = "lru",
+        /// Any free one, at random.
+        Random = "random",
+    }
 }
 
 /// Settings that hold for each resource of a pool.

@@ -93,18 +93,6 @@ fn made(prefix: &str, now: Moment, random: &[u8; RANDOM_BYTES]) -> String {
     written(prefix, uuid.as_u128())
 }
 
-/// The millisecond in which a job's id was made, if it has the form of Tenure's ids. Use it only
-/// to place a job: a client may have made the id, by its own clock.
-pub fn job_made_at_ms(id: &str) -> Option<u64> {
-    let digits = id.strip_prefix(JOB)?.as_bytes();
-    if digits.len() != DIGITS {
-        return None;
-    }
-    let value = |digit: &u8| ALPHABET.iter().position(|known| known == digit);
-    let number = digits.iter().try_fold(0u128, |n, digit| Some(n << 5 | value(digit)? as u128))?;
-    Some((number >> 80) as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -149,18 +137,9 @@ mod tests {
     #[test]
     fn an_id_is_a_version_7_uuid_that_tells_its_millisecond() {
         let id = made("job_", NOW, &[0xff; RANDOM_BYTES]);
-        assert_eq!(job_made_at_ms(&id), Some(1_800_000_000_123));
         // 48 bits of time, the version 7, 12 random bits, the variant 2, 62 random bits.
         let whole = 1_800_000_000_123_u128 << 80 | 0x7fff << 64 | 0xbfff_ffff_ffff_ffff;
         assert_eq!(id, written("job_", whole));
-    }
-
-    #[test]
-    fn another_text_tells_no_millisecond() {
-        for id in ["", "mine", "job_1", "req_01jd8x3k9mf5wt2c6h4vbqzr7e"] {
-            assert_eq!(job_made_at_ms(id), None, "{id}");
-        }
-        assert_eq!(job_made_at_ms("job_01jd8x3k9mf5wt2c6h4vbqzr7u"), None, "u is no digit");
     }
 
     #[test]

@@ -31,6 +31,24 @@ pub trait Act: Operation {
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal>;
 }
 
+/// Declares the [`Act`] of operations: each its request, its [`Act::Known`], and its rule as a closure of the request and
+/// the [`Context`].
+macro_rules! acts {
+    ($($request:ident => $known:ty, |$ask:pat_param, $at:pat_param| $does:expr;)+) => {
+        $(impl $crate::answer::Act for $request {
+            type Known = $known;
+            fn act(
+                self,
+                $at: $crate::answer::Context<'_>,
+            ) -> Result<$known, tenure_core::refusal::Refusal> {
+                let $ask = self;
+                $does
+            }
+        })+
+    };
+}
+pub(crate) use acts;
+
 macro_rules! known {
     ($($request:ident)*) => {
         /// The machine's part of the reply to a request; the variant is that of the request. The engine completes it,

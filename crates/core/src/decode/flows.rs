@@ -11,6 +11,7 @@ use crate::json::Kind;
 use crate::names::{FlowName, JobRef, Ref, UniqueKey};
 use crate::refusal::Refusal;
 use crate::sentences::BodyRefusal;
+use crate::words::Worded as _;
 
 object! {
     AfterFields "an entry of \"after\"" "AfterItem"
@@ -93,13 +94,5 @@ impl Form<After> for AfterFields {
 const JOB_REF_BYTES_MAX: usize = "key:".len() + UniqueKey::BYTES_MAX;
 
 /// Policies for a parent that fails or is cancelled.
-pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> = Alias(
-    "OnParentFailure",
-    Words(
-        "an answer to the failure of a parent",
-        &[
-            (OnParentFailure::Cancel.as_str(), OnParentFailure::Cancel),
-            (OnParentFailure::Run.as_str(), OnParentFailure::Run),
-        ],
-    ),
-);
+pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> =
+    Alias("OnParentFailure", Words("an answer to the failure of a parent", OnParentFailure::WORDS));

@@ -158,21 +158,6 @@ impl Form<String> for Text {
     }
 }
 
-/// A text that something else judges, so that it may have any length.
-pub(crate) struct AnyText;
-
-impl Form<String> for AnyText {
-    fn read(&self, value: Value<'_, '_>) -> Result<String, Refusal> {
-        value.string().map(|text| text.into_owned())
-    }
-    fn write<S: Serializer>(&self, value: &String, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(value)
-    }
-    fn kind(&self) -> ValueKind {
-        ValueKind::Text(None)
-    }
-}
-
 /// A text by this rule, of at most this many bytes.
 pub(crate) struct Ruled(pub fn(&str) -> Result<(), Refusal>, pub usize);
 
@@ -207,6 +192,9 @@ impl<T: Serialize> Form<T> for Name<T> {
         ValueKind::Text(self.1)
     }
 }
+
+/// A text that something else judges, so that it may have any length.
+pub(crate) const ANY_TEXT: Name<String> = Name(|text| Ok(text.to_owned()), None);
 
 /// Any JSON of at most this many bytes, kept as it was sent.
 pub(crate) struct Content(pub usize);

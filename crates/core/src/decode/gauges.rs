@@ -15,6 +15,7 @@ use crate::gauge::{BadAddress, Gauge, GaugeAddress, GaugeSource, OnStale, defaul
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 use crate::time::Span;
+use crate::words::Worded as _;
 
 object! {
     GaugeFields "a gauge" "Gauge"
@@ -30,7 +31,7 @@ object! {
             "How often it is read, 500ms to 1h; 2s if absent.";
         lag: Span = Duration(Spans::GAUGE_LAG), or Span::from_us(GAUGE_LAG_US_DEFAULT),
             "How long a run of ours may take to appear in the count, at most 1h; 10s if absent.";
-        on_stale: OnStale = Alias("OnStale", Words("what holds on a stale reading", STALE_WORDS)), default,
+        on_stale: OnStale = Alias("OnStale", Words("what holds on a stale reading", OnStale::WORDS)), default,
             "What holds once the reading is stale: keep (the default) goes on with the last value, hold grants nothing more.";
     }
     part stale: StalePart {
@@ -47,7 +48,6 @@ object! {
         project: String = Text(NAME_BYTES_MAX), nullable, "The one scrapyd project that counts; all if absent.";
     }
 }
-const STALE_WORDS: &[(&str, OnStale)] = &[("keep", OnStale::Keep), ("hold", OnStale::Hold)];
 const ADDRESS: Name<GaugeAddress> = Name(address, None);
 
 /// The `stale` of a gauge; without it, the one that fits its `every`.

@@ -24,6 +24,7 @@ use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal};
 use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
+use crate::words::Worded as _;
 
 /// Fields of a job's answer that no caller may set.
 const ANSWERED: &[&str] = &[
@@ -127,9 +128,9 @@ object! {
     UniqueFields "a unique key" "Unique"
     whole Unique;
     fields {
-        until: Until = Words("an end of a unique key", &[("end", Until::End), ("start", Until::Start)]), default,
+        until: Until = Words("an end of a unique key", Until::WORDS), default,
             "Until when the job holds the key: its end (the default), or the start of its first run.";
-        on_conflict: OnConflict = Words("an answer to a conflict", CONFLICTS), default,
+        on_conflict: OnConflict = Words("an answer to a conflict", OnConflict::WORDS), default,
             "What a push does that meets a holder of the key: keep (the default) answers the job that is there, replace gives it the new content, reject is refused as unique_conflict.";
         key: UniqueKey = Name(UniqueKey::parse, Some(UniqueKey::BYTES_MAX)), required "\"key\": \"article-42\"",
             "The key, unique within the namespace, 1 to 256 bytes.";
@@ -139,9 +140,6 @@ object! {
             "With on_conflict replace: pushes move run_at no further than this beyond the moment at which the wait began; null is no bound.";
     }
 }
-const CONFLICTS: &[(&str, OnConflict)] =
-    &[("keep", OnConflict::Keep), ("replace", OnConflict::Replace), ("reject", OnConflict::Reject)];
-
 object! {
     RetryOneFields "a retry call" "RetryOne"
     call RetryJob(job: JobRef);

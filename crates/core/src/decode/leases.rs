@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value};
-use super::forms::{AnyText, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole};
+use super::forms::{ANY_TEXT, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole};
 use super::needs::Needs;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::paths::there;
@@ -77,7 +77,7 @@ object! {
     ExtendItemFields "a lease to extend" "LeaseReport"
     whole ExtendItem;
     fields {
-        lease: String = AnyText, required "\"lease\": \"LEASE\"", "The id of the lease.";
+        lease: String = ANY_TEXT, required "\"lease\": \"LEASE\"", "The id of the lease.";
         progress: Json = Content(PROGRESS_BYTES_MAX), optional,
             "What its holder reports, at most 4 KiB; shown with the job until the next report.";
     }
@@ -235,7 +235,7 @@ impl Form<ExtendItem> for LeaseToExtend {
         }
     }
     fn kind(&self) -> ValueKind {
-        let kinds = vec![AnyText.kind(), ExtendItemFields.kind()];
+        let kinds = vec![ANY_TEXT.kind(), ExtendItemFields.kind()];
         ValueKind::Alias("ExtendItem", Box::new(ValueKind::OneOf(kinds)))
     }
 }

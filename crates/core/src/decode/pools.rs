@@ -11,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::requests::{Change, PatchPool, PutPool};
 use crate::settings::{Pick, Rate};
 use crate::time::Span;
+use crate::words::Worded as _;
 
 object! {
     PoolFields "a pool" "PoolSettings"
@@ -23,7 +24,7 @@ object! {
         rate: Rate = RateFields, nullable, "How often one resource is granted in a period; null is no bound.";
         max_uses: u32 = Whole(COUNT), nullable,
             "After how many grants a resource is banned, 1 to 1,000,000,000; null is never.";
-        pick: Pick = Words("a way to pick", &[("lru", Pick::Lru), ("random", Pick::Random)]), optional,
+        pick: Pick = Words("a way to pick", Pick::WORDS), optional,
             "Which free resource is handed out: the one whose last use is longest ago (lru, the default), or any.";
     }
 }

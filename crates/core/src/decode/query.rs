@@ -26,6 +26,7 @@ use crate::sentences::{NameRefusal, ValueRefusal, cut};
 use crate::settings::NewResource;
 use crate::time::{Moment, Span};
 use crate::trail::ReadTrail;
+use crate::words::Worded as _;
 
 const QUEUE: Parameter<QueueName> = Parameter::text(
     "queue",
@@ -263,10 +264,9 @@ pub(super) fn cursor(text: &str) -> Result<String, Refusal> {
 
 /// Reads states in the form `ready` or `ready,blocked`.
 pub(super) fn states(text: &str) -> Result<Vec<JobState>, Refusal> {
-    let words = JobState::ALL.map(|state| (state.as_str(), state));
     let mut states = Vec::new();
     for word in text.split(',') {
-        let state = one_of(word, "a state of a job", &words)?;
+        let state = one_of(word, "a state of a job", JobState::WORDS)?;
         if !states.contains(&state) {
             states.push(state);
         }

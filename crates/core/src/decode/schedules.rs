@@ -3,7 +3,7 @@
 use serde::ser::SerializeMap;
 
 use super::fields::{self, Fields, Value, document};
-use super::forms::{Alias, AnyText, Boxed, Content, Duration, Name, Time, Whole, Words};
+use super::forms::{ANY_TEXT, Alias, Boxed, Content, Duration, Name, Time, Whole, Words};
 use super::jobs::{JOB_KIND, LabelsForm, QUEUE_DEFAULT};
 use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
@@ -23,6 +23,7 @@ use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
 use crate::time::{Moment, Span};
+use crate::words::Worded as _;
 
 /// Fields of a schedule's answer that no caller may set.
 const ANSWERED: &[&str] = &[
@@ -53,15 +54,15 @@ object! {
             "The set from outside to which the schedule belongs, for a sync; null is none.";
         cron: String = CRON, nullable,
             "A cron expression of five fields, or six with seconds first, at most 1,024 bytes. Excludes every.";
-        zone: String = AnyText, nullable,
+        zone: String = ANY_TEXT, nullable,
             "The IANA zone in which cron is read, such as Europe/Berlin; UTC if absent. Goes with cron alone.";
         every: Span = Interval, nullable, "The interval: whole seconds from 1s to 3650d. Excludes cron and zone.";
         starts_at: Moment = Time, nullable, "No moment lies before it, and an interval counts from it; null is no start.";
         ends_at: Moment = Time, nullable, "No moment lies after it; null is no end.";
         jitter: Span = Duration(Spans::JITTER), optional, "By how much a moment is late at most, 0s to 1d; 0s by default.";
-        overlap: Overlap = Alias("Overlap", Words("a way to overlap", OVERLAPS)), optional,
+        overlap: Overlap = Alias("Overlap", Words("a way to overlap", Overlap::WORDS)), optional,
             "What becomes of a moment while a job of this schedule is unfinished: skip (the default), queue, or allow.";
-        catch_up: CatchUp = Alias("CatchUp", Words("a way to catch up", CATCH_UPS)), optional,
+        catch_up: CatchUp = Alias("CatchUp", Words("a way to catch up", CatchUp::WORDS)), optional,
             "Which of several due moments fire, as after an outage: none, last (the default), or all.";
         catch_up_max: u32 = Whole(CATCH_UP_COUNT), optional,
             "With catch_up all, how many moments fire at most, 1 to 1,000; 100 by default.";
@@ -72,10 +73,6 @@ object! {
             "The id of the schedule, 1 to 200 bytes. A set must state it, each one once; otherwise the path names it, and a body may repeat it.";
     }
 }
-const OVERLAPS: &[(&str, Overlap)] =
-    &[("skip", Overlap::Skip), ("queue", Overlap::Queue), ("allow", Overlap::Allow)];
-const CATCH_UPS: &[(&str, CatchUp)] =
-    &[("none", CatchUp::None), ("last", CatchUp::Last), ("all", CatchUp::All)];
 const TIMINGS: &[Variant] = &[
     Variant { name: "CronTiming", own: &["cron", "zone"], required: &["cron"], says: None },
     Variant { name: "IntervalTiming", own: &["every"], required: &["every"], says: None },

@@ -4,7 +4,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value, document};
 use super::forms::{
-    AnyText, Content, Duration, Flag, Form, List, Name, Text, Time, ValueKind, Whole, Words,
+    ANY_TEXT, Content, Duration, Flag, Form, List, Name, Text, Time, ValueKind, Whole, Words,
 };
 use super::jobs::NewJobFields;
 use super::leases::{LeaseOfSettle, Numbered};
@@ -72,7 +72,7 @@ object! {
         reset: bool = Flag, optional, "With snoozed: attempts start again from 0; false if absent.";
     }
     others {
-        lease: String = AnyText, required, "The id of the lease to end.";
+        lease: String = ANY_TEXT, required, "The id of the lease to end.";
     }
 }
 const OUTCOMES: &[(&str, Outcome)] = &[

@@ -4,7 +4,7 @@
 use serde::ser::{SerializeMap, Serializer};
 
 use super::fields::{Fields, Value};
-use super::forms::{AnyText, Duration, Form, Name, Number, Text, Time, ValueKind};
+use super::forms::{ANY_TEXT, Duration, Form, Name, Number, Text, Time, ValueKind};
 use super::object::{Call, ObjectField, Part, object};
 use crate::at::At;
 use crate::bounded::{Spans, whole_seconds};
@@ -44,7 +44,7 @@ object! {
     }
     part timing: WITHOUT_JITTER {
         cron: String = CRON, optional, "A cron expression, as in a schedule. Excludes every.";
-        zone: String = AnyText, optional, "The IANA zone in which cron is read; UTC if absent.";
+        zone: String = ANY_TEXT, optional, "The IANA zone in which cron is read; UTC if absent.";
         every: Span = Interval, optional, "The interval, whole seconds from 1s to 3650d. Excludes cron.";
         starts_at: Moment = Time, optional, "No moment lies before it.";
         ends_at: Moment = Time, optional, "No moment lies after it.";

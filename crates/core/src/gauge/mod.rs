@@ -16,6 +16,7 @@ use crate::bounds::{
 };
 use crate::names::LimitName;
 use crate::time::{Moment, Span};
+use crate::words;
 
 /// The kind of the address, and the way to find work outside in its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -38,15 +39,17 @@ pub enum GaugeSource {
     },
 }
 
-/// Policy once the last reading is older than `stale`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnStale {
-    /// The last value still counts.
-    #[default]
-    Keep,
-    /// Nothing is granted until a reading succeeds.
-    Hold,
+words! {
+    /// Policy once the last reading is older than `stale`.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum OnStale {
+        /// The last value still counts.
+        #[default]
+        Keep = "keep",
+        /// Nothing is granted until a reading succeeds.
+        Hold = "hold",
+    }
 }
 
 /// The settings of a limit's gauge.

@@ -21,6 +21,7 @@ use crate::percent::encoded;
 use crate::refusal::{Code, Refusal};
 use crate::schedule::{ScheduleView, SyncedSchedules};
 use crate::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
+use crate::words;
 
 /// One row of the table, as data.
 #[derive(Debug)]
@@ -39,26 +40,15 @@ pub struct Spec {
     pub gone: &'static [Code],
 }
 
-/// A method of HTTP.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HttpMethod {
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl HttpMethod {
-    /// Its name in HTTP.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            HttpMethod::Get => "GET",
-            HttpMethod::Post => "POST",
-            HttpMethod::Put => "PUT",
-            HttpMethod::Patch => "PATCH",
-            HttpMethod::Delete => "DELETE",
-        }
+words! {
+    /// A method of HTTP.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum HttpMethod {
+        Get = "GET",
+        Post = "POST",
+        Put = "PUT",
+        Patch = "PATCH",
+        Delete = "DELETE",
     }
 }
 

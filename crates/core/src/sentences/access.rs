@@ -19,57 +19,48 @@ refusals! {
     /// A token that does not permit a call.
     AccessRefusal:
 
-    ScopeLacking "scope_lacking" { caller: String, scope: String, operation: String, scopes: String }
-        Forbidden
+    ScopeLacking Forbidden { caller: String, scope: String, operation: String, scopes: String }
         detail("the token {caller:?} lacks the scope {scope:?} for {operation}; it has {scopes}")
         hint("{ANOTHER_TOKEN}");
 
-    NamespaceClosed "namespace_closed" { caller: String, namespace: String, permitted: String }
-        Forbidden
+    NamespaceClosed Forbidden { caller: String, namespace: String, permitted: String }
         detail("the token {caller:?} may not use the namespace {namespace:?}; it may use {permitted}")
         hint("{ANOTHER_TOKEN}");
 
-    StoreClosed "store_closed" {
+    StoreClosed Forbidden {
             caller: String, operation: String, lacking: Vec<String>, enters_all: bool, scopes: String, permitted: String
         }
-        Forbidden
         detail(
             "the token {caller:?} lacks {} for {operation}; it has {scopes}, and may use {permitted}",
             lacks(&lacking, enters_all)
         )
         hint("{ANOTHER_TOKEN}");
 
-    QueueClosed "queue_closed" { caller: String, queue: String, permitted: String }
-        Forbidden
+    QueueClosed Forbidden { caller: String, queue: String, permitted: String }
         detail("the token {caller:?} may not use the queue {queue:?}; it may use {permitted}")
         hint("{ANOTHER_TOKEN}");
 
-    NeedClosed "need_closed" { caller: String, kind: Phrase, name: String, permitted: String }
-        Forbidden
+    NeedClosed Forbidden { caller: String, kind: Phrase, name: String, permitted: String }
         detail("the token {caller:?} may not hold the {kind} {name:?}; it may hold {permitted}")
         hint("{ANOTHER_TOKEN}");
 
-    TooManyCalls "too_many_calls" { caller: String, calls: String, wait_s: u64 }
-        LineFull
+    TooManyCalls LineFull { caller: String, calls: String, wait_s: u64 }
         detail("the token {caller:?} may make {calls} calls, and has made them")
         hint("nothing happened; send the same call again after Retry-After; \"calls\" of the token is the bound")
         retry_after_s(wait_s)
         caller(caller);
 
-    TooManyInFlight "too_many_in_flight" { caller: String, most: u32 }
-        LineFull
+    TooManyInFlight LineFull { caller: String, most: u32 }
         detail("the token {caller:?} has {most} calls, streams and waits under way, and may have no more")
         hint("nothing happened; send the same call again when one of them has ended; \"in_flight\" of the token is the bound")
         retry_after_s(1)
         caller(caller);
 
-    GrantsChanged "grants_changed" { caller: String }
-        Forbidden
+    GrantsChanged Forbidden { caller: String }
         detail("the grants of the token {caller:?} changed while the request was read")
         hint("send what was not answered again: it is judged by the grants of now");
 
-    CallerUnknown "caller_unknown" { caller: String }
-        Forbidden
+    CallerUnknown Forbidden { caller: String }
         detail("the server that leads the store knows no token {caller:?}")
         hint("give all servers of the store the same --tokens file; `tenure token check` reads it");
 }

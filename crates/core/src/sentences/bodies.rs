@@ -5,8 +5,7 @@ use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 
 /// The place of an item in a set: in an array from 0, in NDJSON its line from 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetPlace {
     /// Index in the array, from 0.
     Item(usize),
@@ -31,209 +30,168 @@ refusals! {
     /// `noun` is the JSON type that was found, with its article.
     BodyRefusal:
 
-    Empty "body_empty"
-        InvalidField
+    Empty InvalidField
         detail("the body is empty, and one is needed")
         hint("send a JSON object; {{}} names nothing");
 
-    NotJson "not_json" { what: Phrase, wrong: Phrase, line: usize, column: usize, offset: usize, advice: Phrase }
-        BadJson
+    NotJson BadJson { what: Phrase, wrong: Phrase, line: usize, column: usize, offset: usize, advice: Phrase }
         detail("{what} is not JSON: {wrong} (line {line}, column {column}, byte {offset})")
         hint("{advice}");
 
-    LineNotJson "line_not_json" { wrong: Phrase, column: usize, offset: usize, advice: Phrase }
-        BadJson
+    LineNotJson BadJson { wrong: Phrase, column: usize, offset: usize, advice: Phrase }
         detail("the line is not JSON: {wrong} (column {column}, byte {offset})")
         hint("{advice}");
 
-    PayloadLineNotJson "payload_line_not_json" { wrong: Phrase, column: usize, offset: usize }
-        BadJson
+    PayloadLineNotJson BadJson { wrong: Phrase, column: usize, offset: usize }
         detail("the line is not JSON: {wrong} (column {column}, byte {offset})")
         hint("a string needs its quotes: '\"text\"'");
 
-    ValueNotJson "value_not_json" { label: String }
-        BadJson
+    ValueNotJson BadJson { label: String }
         detail("{label} is not JSON")
         hint("send JSON as RFC 8259 writes it");
 
-    LineTooLong "line_too_long" { most: usize }
-        TooLarge
+    LineTooLong TooLarge { most: usize }
         detail("the line is longer than {most} bytes")
         hint("{KEEP_ELSEWHERE}");
 
-    ContentTooLong "content_too_long" { label: String, bytes: usize, most: usize }
-        OutOfBounds
+    ContentTooLong OutOfBounds { label: String, bytes: usize, most: usize }
         detail("{label} has {bytes} bytes, and {most} is the most")
         hint("{KEEP_ELSEWHERE}");
 
-    NotAString "field_not_string" { label: String, noun: Phrase }
-        InvalidField
+    NotAString InvalidField { label: String, noun: Phrase }
         detail("{label} must be a string, not {noun}")
         hint("write it as a JSON string");
 
-    NotAWord "field_not_word" { label: String, noun: Phrase, words: Vec<Phrase> }
-        InvalidField
+    NotAWord InvalidField { label: String, noun: Phrase, words: Vec<Phrase> }
         detail("{label} must be a string, not {noun}")
         hint("use {}", listed(&words, "or"));
 
-    NotADuration "field_not_duration" { label: String, noun: Phrase }
-        InvalidField
+    NotADuration InvalidField { label: String, noun: Phrase }
         detail("{label} must be a duration, not {noun}")
         hint("{SPAN_FORM}");
 
-    NotAMoment "field_not_moment" { label: String, noun: Phrase }
-        InvalidField
+    NotAMoment InvalidField { label: String, noun: Phrase }
         detail("{label} must be a moment, not {noun}")
         hint("{MOMENT_FORM}");
 
-    NotAWholeNumber "field_not_whole_number" { label: String, noun: Phrase, min: i64, max: i64 }
-        InvalidField
+    NotAWholeNumber InvalidField { label: String, noun: Phrase, min: i64, max: i64 }
         detail("{label} must be a whole number, not {noun}")
         hint("use a whole number from {min} to {max}");
 
-    NumberOutside "field_outside" { label: String }
-        OutOfBounds
+    NumberOutside OutOfBounds { label: String }
         detail("{label} is outside its bounds")
         hint("use a smaller number");
 
-    NotABoolean "field_not_boolean" { label: String, noun: Phrase }
-        InvalidField
+    NotABoolean InvalidField { label: String, noun: Phrase }
         detail("{label} must be a boolean, not {noun}")
         hint("use true or false");
 
-    NotAnArray "field_not_array" { label: String, noun: Phrase }
-        InvalidField
+    NotAnArray InvalidField { label: String, noun: Phrase }
         detail("{label} must be an array, not {noun}")
         hint("write it as a JSON array, also for one");
 
-    NotAnObject "field_not_object" { label: String, noun: Phrase, what: Phrase }
-        InvalidField
+    NotAnObject InvalidField { label: String, noun: Phrase, what: Phrase }
         detail("{label} must be an object, not {noun}")
         hint("send {what} as a JSON object");
 
-    NotLabels "field_not_labels" { label: String, noun: Phrase }
-        InvalidField
+    NotLabels InvalidField { label: String, noun: Phrase }
         detail("{label} must be an object, not {noun}")
         hint("write labels as an object of strings, such as {{\"source\": \"feed\"}}");
 
-    NotShares "field_not_shares" { label: String, noun: Phrase }
-        InvalidField
+    NotShares InvalidField { label: String, noun: Phrase }
         detail("{label} must be an object, not {noun}")
         hint("write shares as an object of whole numbers, such as {{\"tenant-7\": 3}}");
 
-    NotAWorker "field_not_worker" { noun: Phrase }
-        InvalidField
+    NotAWorker InvalidField { noun: Phrase }
         detail("\"worker\" must be a string or an object, not {noun}")
         hint("use a random id per process, or {{\"id\", \"host\", \"pid\", \"version\"}}");
 
-    NotALease "field_not_lease" { noun: Phrase }
-        InvalidField
+    NotALease InvalidField { noun: Phrase }
         detail("a lease to extend must be a string or an object, not {noun}")
         hint("use the lease's id, or {{\"lease\": \"LEASE\", \"progress\": …}}");
 
-    NotASet "body_not_set" { noun: Phrase }
-        InvalidField
+    NotASet InvalidField { noun: Phrase }
         detail("the body must be an array, not {noun}")
         hint("send the whole set as an array of {{\"id\", \"data\", \"tags\", \"slots\"}}; a single one is added, not \
               synced");
 
-    TooManyItems "too_many_items" { label: String, items: usize, most: usize }
-        OutOfBounds
+    TooManyItems OutOfBounds { label: String, items: usize, most: usize }
         detail("{label} has {items} items")
         hint("send at most {most}");
 
-    ItemsOutside "items_outside" { label: String, items: usize, min: usize, max: usize }
-        OutOfBounds
+    ItemsOutside OutOfBounds { label: String, items: usize, min: usize, max: usize }
         detail("{label} has {items} items")
         hint("send {min} to {max}");
 
-    ResourcesOutside "resources_outside" { sent: usize, most: usize }
-        OutOfBounds
+    ResourcesOutside OutOfBounds { sent: usize, most: usize }
         detail("{sent} resources are sent")
         hint("send 1 to {most} in one call");
 
-    LabelKeyLength "label_key_length" { bytes: usize, most: usize }
-        OutOfBounds
+    LabelKeyLength OutOfBounds { bytes: usize, most: usize }
         detail("the key of a label has {bytes} bytes")
         hint("use 1 to {most} bytes");
 
-    TooManyLabels "too_many_labels" { labels: usize, most: usize }
-        OutOfBounds
+    TooManyLabels OutOfBounds { labels: usize, most: usize }
         detail("{labels} labels are given")
         hint("use at most {most} labels");
 
-    FieldUnknown "field_unknown" { shown: String, what: Phrase, fields: Vec<Phrase> }
-        UnknownField
+    FieldUnknown UnknownField { shown: String, what: Phrase, fields: Vec<Phrase> }
         detail("{shown:?} is not a field of {what}")
         hint("{}{}", did_you_mean(&shown, &fields), known(&what, &fields));
 
-    FieldAnswered "field_answered" { shown: String, what: Phrase, fields: Vec<Phrase> }
-        UnknownField
+    FieldAnswered UnknownField { shown: String, what: Phrase, fields: Vec<Phrase> }
         detail("{shown:?} is not a field of {what}")
         hint("{shown:?} is answered and cannot be set; {}", known(&what, &fields));
 
-    FieldMissing "field_missing" { what: Phrase, name: Phrase, form: Phrase }
-        InvalidField
+    FieldMissing InvalidField { what: Phrase, name: Phrase, form: Phrase }
         detail("{what} needs {name:?}")
         hint("add {form}");
 
-    IdTwice "id_twice" { shown: String, first: SetPlace, second: SetPlace }
-        InvalidField
+    IdTwice InvalidField { shown: String, first: SetPlace, second: SetPlace }
         detail("the id {shown:?} stands twice in the set: {first} and {second} have it")
         hint("give each item an id of its own; a join repeats a row for each of its matches");
 
-    NotTheOwner "not_the_owner" { shown: String }
-        InvalidField
+    NotTheOwner InvalidField { shown: String }
         detail("the owner {shown:?} is not that of the set")
         hint("leave \"owner\" out, or sync the set of that owner");
 
-    NotTheIdOfThePath "not_the_id_of_the_path" { shown: String }
-        InvalidField
+    NotTheIdOfThePath InvalidField { shown: String }
         detail("the id {shown:?} is not that of the path")
         hint("leave \"id\" out, or put it to its own path");
 
-    TimingMissing "timing_missing"
-        InvalidField
+    TimingMissing InvalidField
         detail("a schedule needs \"cron\" or \"every\"")
         hint("add \"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\"");
 
-    FieldsExclude "fields_exclude" { one: Phrase, other: Phrase }
-        ConflictingFields
+    FieldsExclude ConflictingFields { one: Phrase, other: Phrase }
         detail("{one:?} and {other:?} exclude each other")
         hint("give {one:?} or {other:?}, not both");
 
-    NotAParent "not_a_parent" { label: String, noun: Phrase }
-        InvalidField
+    NotAParent InvalidField { label: String, noun: Phrase }
         detail("{label} must name a parent, not {noun}")
         hint("write \"JOB\", \"key:KEY\", {{\"job\": \"JOB\"}}, {{\"ref\": \"REF\"}} or {{\"flow\": \"FLOW\"}}");
 
-    FieldWithout "field_without" { name: Phrase, because: String }
-        ConflictingFields
+    FieldWithout ConflictingFields { name: Phrase, because: String }
         detail("{name:?} does not go with {because}")
         hint("leave out {name:?}, or change {because}");
 
-    MaxWithNeeds "max_with_needs"
-        ConflictingFields
+    MaxWithNeeds ConflictingFields
         detail("\"max\" above 1 does not go with \"needs\"")
         hint("leave out \"max\", and send one call for each lease");
 
-    CountWithId "count_with_id"
-        ConflictingFields
+    CountWithId ConflictingFields
         detail("\"count\" above 1 does not go with \"id\", which names one resource")
         hint("leave out \"count\" or \"id\"");
 
-    RetryInWithFinal "retry_in_with_final"
-        ConflictingFields
+    RetryInWithFinal ConflictingFields
         detail("\"retry_in\" and \"final\" exclude each other")
         hint("give \"retry_in\" for another attempt, or \"final\": true for none");
 
-    ResetWithoutSnooze "reset_without_snooze" { outcome: Phrase }
-        InvalidField
+    ResetWithoutSnooze InvalidField { outcome: Phrase }
         detail("\"reset\" goes with the outcome \"snoozed\", not with {outcome:?}")
         hint("leave out \"reset\"; a retry by hand starts the attempts of a finished job again");
 
-    TtlWithoutLease "ttl_without_lease"
-        InvalidField
+    TtlWithoutLease InvalidField
         detail("a \"ttl\" of \"0s\" leaves no lease, and a job needs one")
         hint("use a \"ttl\" of \"1s\" to \"1h\"; \"0s\" is for \"needs\" that are only rates");
 }

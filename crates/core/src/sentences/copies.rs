@@ -9,18 +9,15 @@ refusals! {
     /// Why a copy cannot go on. `place` is what sentences call the store, such as "the folder /srv/jobs".
     CopyRefusal:
 
-    NotFrozen "copy_source_not_frozen" { place: Phrase }
-        WrongState
+    NotFrozen WrongState { place: Phrase }
         detail("{place} is not frozen any more")
         hint("somebody thawed it: start the copy again");
 
-    NotAPart "copy_target_not_part" { place: Phrase }
-        WrongState
+    NotAPart WrongState { place: Phrase }
         detail("{place} is not a part of this copy any more")
         hint("somebody gave it up: start the copy again");
 
-    Unfinished "copy_source_unfinished" { place: Phrase, address: Phrase }
-        WrongState
+    Unfinished WrongState { place: Phrase, address: Phrase }
         detail("{place} is an unfinished copy or restore itself")
         hint("finish that, or give it up: tenure copy --thaw --to {address}");
 }

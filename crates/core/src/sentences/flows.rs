@@ -11,84 +11,68 @@ refusals! {
     /// A job that cannot wait as the call wants, or a flow that does not fit the call.
     FlowRefusal:
 
-    NotFound "flow_not_found" { flow: FlowName }
-        FlowNotFound
+    NotFound FlowNotFound { flow: FlowName }
         detail("there is no flow {flow:?}")
         hint("a flow is there while one of its jobs is; push a job with \"flow\" first, or list the flows");
 
-    UnknownParent "unknown_parent" { job: String }
-        UnknownParent
+    UnknownParent UnknownParent { job: String }
         detail("there is no job {job:?} to wait for")
         hint("{GONE_IS_DONE}");
 
-    UnknownFlow "unknown_parent_flow" { flow: FlowName }
-        UnknownParent
+    UnknownFlow UnknownParent { flow: FlowName }
         detail("there is no flow {flow:?} to wait for")
         hint("push its first job before, or in the same array; if it may be gone by now, say {{\"flow\": FLOW, \"gone\": \"done\"}}");
 
-    UnknownRef "unknown_ref" { name: Ref }
-        UnknownParent
+    UnknownRef UnknownParent { name: Ref }
         detail("no item of this call has the ref {name:?}")
         hint("give one of the other items this \"ref\", or name the job by its id");
 
-    RefTwice "ref_twice" { name: Ref }
-        InvalidField
+    RefTwice InvalidField { name: Ref }
         detail("the ref {name:?} stands twice in this call")
         hint("give each item a \"ref\" of its own");
 
-    RefInLine "ref_in_line"
-        InvalidField
+    RefInLine InvalidField
         detail("a line of NDJSON has no \"ref\"")
         hint("lines are stored as they come: give the parent an \"id\", push it in an earlier line, and name it by that");
 
-    TooManyParents "too_many_parents" { parents: usize, most: usize }
-        OutOfBounds
+    TooManyParents OutOfBounds { parents: usize, most: usize }
         detail("the jobs of this call have {parents} parents, more than {most}")
         hint("let them wait for a flow, which is one parent however many jobs it has");
 
-    Cycle "cycle"
-        Cycle
+    Cycle Cycle
         detail("this job waits for itself, directly or by others of this call")
         hint("take out one of the entries of \"after\" that lead back to it");
 
-    AboveFlow "above_flow" { flow: FlowName }
-        Cycle
+    AboveFlow Cycle { flow: FlowName }
         detail("a job that waits for a flow, directly or by its parents, cannot belong to the flow {flow:?}")
         hint("leave its \"flow\" out, or let it wait for single jobs");
 
-    AboveFlowByRetry "above_flow_by_retry" { job: JobId, flow: FlowName }
-        WrongState
+    AboveFlowByRetry WrongState { job: JobId, flow: FlowName }
         detail("job {job:?} belongs to the flow {flow:?}, and one of its parents waits for a flow now")
         hint("wait until that parent has ended, or push the job anew without its \"flow\"");
 
-    ParentEnded "parent_ended" { job: JobId, parent: JobId, state: JobState }
-        WrongState
+    ParentEnded WrongState { job: JobId, parent: JobId, state: JobState }
         detail("job {job:?} waits for job {parent:?}, which is {state}")
         hint("retry {parent:?} first, or push the job anew with \"on_parent_failure\": \"run\"")
         job(parent);
 
-    FlowFailed "parent_flow_failed" { job: JobId, flow: FlowName }
-        WrongState
+    FlowFailed WrongState { job: JobId, flow: FlowName }
         detail("job {job:?} waits for the flow {flow:?}, of which a job failed or was cancelled")
         hint("retry the failed jobs of {flow:?} first, or push the job anew with \"on_parent_failure\": \"run\"");
 
-    StillTelling "job_still_telling" { job: JobId }
-        WrongState
+    StillTelling WrongState { job: JobId }
         detail("job {job:?} has just ended, and those that wait for it are still being told")
         hint("ask again in a moment");
 
-    StillWaiting "job_waits_for_parents" { job: JobId }
-        WrongState
+    StillWaiting WrongState { job: JobId }
         detail("job {job:?} waits for other jobs")
         hint("it runs when they have ended; explain shows which they are");
 
-    Followed "job_followed" { job: JobId }
-        InUse
+    Followed InUse { job: JobId }
         detail("unfinished jobs wait for job {job:?}")
         hint("wait until they have ended, or cancel them; the job's children list them");
 
-    FollowedBy "job_followed_by" { job: JobId, child: JobId }
-        InUse
+    FollowedBy InUse { job: JobId, child: JobId }
         detail("job {child:?}, which waits for job {job:?}, is unfinished")
         hint("wait until it has ended, or cancel it; the job's children list all that wait for it")
         job(child);

@@ -1,7 +1,7 @@
 //! Sentences: every text in Tenure's answers that people read, such as refusals, reasons to wait and notes on an end.
 //!
 //! A sentence is written here once. The code that decides (the state machine, a decoder, the server) names a case and
-//! its parameters; this module makes the text. Each case has a stable name in snake_case.
+//! its parameters; this module makes the text.
 //!
 //! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts have one form: lower case,
 //! names in double quotes, no full stop at the end; a hint gives the next step. No parameter is a secret.
@@ -47,28 +47,8 @@ pub use reasons::{UNREADABLE_SUMMARY, WaitCause, Wanted};
 pub use schedules::{Coming, ScheduleRefusal};
 pub use server::ServerRefusal;
 pub use store::{STORE_FORGOT, StoreRefusal, clock_behind, clock_leapt, deaf, recovers};
-pub use table::SentenceRow;
 pub use timings::TimingRefusal;
 pub use values::ValueRefusal;
 
 /// A word or phrase of the program, or one that was read from another process.
 pub type Phrase = std::borrow::Cow<'static, str>;
-
-/// Joins the tables of all types, and lists a reader of each for tests.
-macro_rules! subjects {
-    ($($type:ident)+) => {
-        /// Every case of every refusal.
-        pub fn rows() -> impl Iterator<Item = &'static SentenceRow> {
-            [$($type::ROWS),+].into_iter().flatten()
-        }
-
-        #[cfg(test)]
-        fn readers() -> Vec<(&'static [SentenceRow], tests::Reader)> {
-            vec![$(($type::ROWS, tests::read::<$type>)),+]
-        }
-    };
-}
-subjects! {
-    AccessRefusal BodyRefusal CopyRefusal FlowRefusal JobRefusal LeaseRefusal LimitRefusal NameRefusal NeedRefusal PoolRefusal QueueRefusal
-    ScheduleRefusal ServerRefusal StoreRefusal TimingRefusal ValueRefusal
-}

@@ -12,97 +12,79 @@ refusals! {
     /// A need that a job or a caller cannot have.
     NeedRefusal:
 
-    LimitUnknown "need_limit_unknown" { limit: LimitName }
-        UnknownLimit
+    LimitUnknown UnknownLimit { limit: LimitName }
         detail("the limit {limit:?} is not set")
         hint("set it first: tenure limit set '{limit}' --concurrency 1");
 
-    LimitAndTemplateUnknown "need_limit_and_template_unknown" { limit: LimitName, template: LimitName }
-        UnknownLimit
+    LimitAndTemplateUnknown UnknownLimit { limit: LimitName, template: LimitName }
         detail("the limit {limit:?} is not set")
         hint("set it, or the template {template:?} for all of its family: tenure limit set '{template}' \
               --concurrency 1");
 
-    WeightNeverFits "need_weight_never_fits" { weight: u32, concurrency: u32, limit: LimitName }
-        NeverFits
+    WeightNeverFits NeverFits { weight: u32, concurrency: u32, limit: LimitName }
         detail("a weight of {weight} is above the concurrency {concurrency} of {limit:?}")
         hint("ask for less weight, or raise the limit's concurrency");
 
-    CostNeverFits "need_cost_never_fits" { cost: u32, burst: u32, limit: LimitName }
-        NeverFits
+    CostNeverFits NeverFits { cost: u32, burst: u32, limit: LimitName }
         detail("a cost of {cost} is above the burst {burst} of {limit:?}")
         hint("ask for less cost, or raise the rate's burst, which is 1 unless it is set");
 
-    PoolUnknown "need_pool_unknown" { pool: PoolName }
-        UnknownPool
+    PoolUnknown UnknownPool { pool: PoolName }
         detail("there is no pool {pool:?}")
         hint("make it first: tenure pool set '{pool}', or sync its resources");
 
-    ResourceUnknown "need_resource_unknown" { pool: PoolName, resource: ResourceId }
-        UnknownResource
+    ResourceUnknown UnknownResource { pool: PoolName, resource: ResourceId }
         detail("the pool {pool:?} has no resource {resource:?}")
         hint("add the resource first, or ask for a tag instead of an id");
 
-    LimitTwice "need_limit_twice" { limit: LimitName }
-        DuplicateNeed
+    LimitTwice DuplicateNeed { limit: LimitName }
         detail("the limit {limit:?} is needed twice")
         hint("name it once, with a \"weight\" or a \"cost\"");
 
-    PoolTwice "need_pool_twice" { pool: PoolName }
-        DuplicateNeed
+    PoolTwice DuplicateNeed { pool: PoolName }
         detail("the pool {pool:?} is needed twice")
         hint("name it once, with a \"count\"");
 
-    NotATemplate "need_not_template" { limit: LimitName }
-        InvalidField
+    NotATemplate InvalidField { limit: LimitName }
         detail("{limit:?} has a placeholder that names no field of the payload")
         hint("write \"{{payload.FIELD}}\", such as \"site:{{payload.host}}\"; a field within another is \
               \"{{payload.page.host}}\"");
 
-    PayloadLacks "need_payload_lacks" { queue: QueueName, field: String }
-        InvalidField
+    PayloadLacks InvalidField { queue: QueueName, field: String }
         detail("the needs of the queue {queue:?} are filled in from the payload, which has no {field:?}")
         hint("send {field:?} in the payload, as text or as a whole number, or name the needs of the job: \"needs\": []");
 
-    PayloadNoText "need_payload_no_text" { queue: QueueName, field: String }
-        InvalidField
+    PayloadNoText InvalidField { queue: QueueName, field: String }
         detail("the needs of the queue {queue:?} are filled in from {field:?} of the payload, which is neither text nor a \
                 whole number")
         hint("send {field:?} as text, or name the needs of the job: \"needs\": []");
 
-    PayloadNoName "need_payload_no_name" { queue: QueueName, why: String }
-        InvalidField
+    PayloadNoName InvalidField { queue: QueueName, why: String }
         detail("the needs of the queue {queue:?} are filled in from this value, and that makes no name of a limit: {why}")
         hint("send a value of at most 128 bytes without '/', '?', '#', ',' and '*', or name the needs of the job: \
               \"needs\": []");
 
-    PatchLacksPayload "need_patch_lacks_payload" { queue: QueueName }
-        InvalidField
+    PatchLacksPayload InvalidField { queue: QueueName }
         detail("the needs of the queue {queue:?} are filled in from the payload, and this patch names none")
         hint("send \"payload\" in the same patch, or name the needs of the job");
 
-    NotANeed "not_a_need" { shown: String }
-        InvalidField
+    NotANeed InvalidField { shown: String }
         detail("{shown:?} is not a need")
         hint("{NEED_FORM}");
 
-    OptionNotAPair "need_option_not_pair" { shown: String, option: String }
-        InvalidField
+    OptionNotAPair InvalidField { shown: String, option: String }
         detail("in the need {shown:?}, {option:?} is not NAME=VALUE")
         hint("{NEED_FORM}");
 
-    OptionTwice "need_option_twice" { shown: String, option: String }
-        InvalidField
+    OptionTwice InvalidField { shown: String, option: String }
         detail("in the need {shown:?}, {option:?} stands twice")
         hint("{NEED_FORM}");
 
-    OptionUnknown "need_option_unknown" { shown: String, kind: Phrase, known: Vec<Phrase> }
-        UnknownField
+    OptionUnknown UnknownField { shown: String, kind: Phrase, known: Vec<Phrase> }
         detail("{shown:?} is not an option of a {kind}")
         hint("{}use {}", did_you_mean(&shown, &known), listed(&known, "or"));
 
-    CountOptionWithId "need_count_option_with_id" { shown: String }
-        ConflictingFields
+    CountOptionWithId ConflictingFields { shown: String }
         detail("in {shown:?} the count does not go with the id of one")
         hint("leave out count or id");
 }

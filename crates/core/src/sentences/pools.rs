@@ -8,33 +8,27 @@ refusals! {
     /// A pool or a set of resources that does not fit the call.
     PoolRefusal:
 
-    NotFound "pool_not_found" { pool: PoolName }
-        PoolNotFound
+    NotFound PoolNotFound { pool: PoolName }
         detail("there is no pool {pool:?}")
         hint("make it first: set the pool, or sync its resources; list the pools to see those that are there");
 
-    ResourceNotFound "resource_not_found" { pool: PoolName, resource: ResourceId }
-        ResourceNotFound
+    ResourceNotFound ResourceNotFound { pool: PoolName, resource: ResourceId }
         detail("the pool {pool:?} has no resource {resource:?}")
         hint("list the resources of the pool to see those that are there");
 
-    Held "pool_held" { pool: PoolName, held: u64 }
-        InUse
+    Held InUse { pool: PoolName, held: u64 }
         detail("{} of pool {pool:?} {} held", counted(held, "resource", "resources"), count::of(held, "is", "are"))
         hint("wait until their leases end, or end them by force; then delete it");
 
-    OlderVersion "sync_older_version" { given: u64, last: u64 }
-        StaleSync
+    OlderVersion StaleSync { given: u64, last: u64 }
         detail("version {given} is below {last}, which was synced last")
         hint("two masters sync this pool, or this one read an old set: read it again");
 
-    EmptySet "sync_empty_set" { pool: PoolName }
-        EmptySet
+    EmptySet EmptySet { pool: PoolName }
         detail("the set for pool {pool:?} is empty")
         hint("a failed query must not retire what is used; if it is meant, say so with \"force\"");
 
-    RetiresMost "sync_retires_most" { retires: u64, there: u64 }
-        RetiresMost
+    RetiresMost RetiresMost { retires: u64, there: u64 }
         detail("it would retire {retires} of {}", counted(there, "resource", "resources"))
         hint("a failed query must not retire what is used; if it is meant, say so with \"force\"");
 }

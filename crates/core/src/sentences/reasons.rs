@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use crate::count::{self, counted};
 use crate::job::JobState;
 use crate::lease::{Reason, ReasonKind, RunningLease};
@@ -16,20 +14,17 @@ macro_rules! causes {
         $(#[$about:meta])*
         $type:ident:
         $(
-            $variant:ident $name:literal
+            $variant:ident $kind:ident
                 $({ $($field:ident: $param:ty),+ $(,)? })?
-                $kind:ident
                 detail($detail:literal $(, $told:expr)* $(,)?);
         )+
     ) => {
         $(#[$about])*
         // The sentence of a cause is its doc.
-        #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-        #[serde(tag = "cause")]
+        #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum $type {
             $(
                 #[doc = concat!("`", $detail, "`")]
-                #[serde(rename = $name)]
                 $variant $({ $($field: $param),+ })?,
             )+
         }
@@ -55,156 +50,124 @@ causes! {
     /// A cause of a wait, with the parameters of its sentence. `name` is that of the queue, the limit or the pool.
     WaitCause:
 
-    OtherJobs "other_jobs"
-        WaitingOn
+    OtherJobs WaitingOn
         detail("other jobs end first");
 
-    ParentOpen "parent_open" { name: String }
-        WaitingOn
+    ParentOpen WaitingOn { name: String }
         detail("{name:?} has not ended");
 
-    ParentTelling "parent_telling" { name: String }
-        WaitingOn
+    ParentTelling WaitingOn { name: String }
         detail("{name:?} has ended, and is telling those that wait for it");
 
-    Moment "moment" { at: Moment }
-        Scheduled
+    Moment Scheduled { at: Moment }
         detail("it may run at {at}");
 
-    HolderDied "holder_died"
-        Scheduled
+    HolderDied Scheduled
         detail("its holder died, so it waits and runs alone");
 
-    HoldersDied "holders_died" { times: u32 }
-        Scheduled
+    HoldersDied Scheduled { times: u32 }
         detail("its holders died {times} times in a row, so it waits and runs alone");
 
-    Behind "behind" { name: String, ahead: u64 }
-        Behind
+    Behind Behind { name: String, ahead: u64 }
         detail(
             "{} of queue {name:?} {} first",
             counted(*ahead, "job", "jobs"),
             count::of(*ahead, "goes", "go"),
         );
 
-    QueuePaused "queue_paused" { name: String }
-        QueuePaused
+    QueuePaused QueuePaused { name: String }
         detail("queue {name:?} is paused until it is resumed");
 
-    QueuePausedUntil "queue_paused_until" { name: String, until: Moment }
-        QueuePaused
+    QueuePausedUntil QueuePaused { name: String, until: Moment }
         detail("queue {name:?} is paused until {until}");
 
-    NoWorker "no_worker" { name: String }
-        NoWorker
+    NoWorker NoWorker { name: String }
         detail("nobody asked for queue {name:?} within the last minute");
 
-    WorkerFull "worker_full" { name: String }
-        WorkersFull
+    WorkerFull WorkersFull { name: String }
         detail("the one worker that asks for queue {name:?} is busy: let it run more at once, or start another");
 
-    WorkersFull "workers_full" { name: String, asking: u64 }
-        WorkersFull
+    WorkersFull WorkersFull { name: String, asking: u64 }
         detail("all {asking} workers that ask for queue {name:?} are busy: let them run more at once, or start more");
 
-    LimitTaken "limit_taken" { name: String, in_use: u64, concurrency: u64 }
-        Limit
+    LimitTaken Limit { name: String, in_use: u64, concurrency: u64 }
         detail(
             "{in_use} of {} of {name:?} {} in use",
             counted(*concurrency, "permit", "permits"),
             count::of(*in_use, "is", "are"),
         );
 
-    LimitTakenFor "limit_taken_for" { name: String, in_use: u64, concurrency: u64, weight: u64 }
-        Limit
+    LimitTakenFor Limit { name: String, in_use: u64, concurrency: u64, weight: u64 }
         detail(
             "{in_use} of {} of {name:?} {} in use, and it needs {weight}",
             counted(*concurrency, "permit", "permits"),
             count::of(*in_use, "is", "are"),
         );
 
-    LimitClosed "limit_closed" { name: String }
-        Limit
+    LimitClosed Limit { name: String }
         detail("the limit {name:?} is closed: its concurrency is 0");
 
-    LimitInLine "limit_in_line" { name: String }
-        Limit
+    LimitInLine Limit { name: String }
         detail("others stand before it at {name:?}");
 
-    LimitForgotten "limit_forgotten" { name: String, until: Moment }
-        Limit
+    LimitForgotten Limit { name: String, until: Moment }
         detail("{}", forgotten(name, *until));
 
-    PoolForgotten "pool_forgotten" { name: String, until: Moment }
-        Pool
+    PoolForgotten Pool { name: String, until: Moment }
         detail("{}", forgotten(name, *until));
 
-    Rate "rate" { name: String, until: Moment }
-        Rate
+    Rate Rate { name: String, until: Moment }
         detail("the rate of {name:?} has no token before {until}");
 
-    Gap "gap" { name: String }
-        Gap
+    Gap Gap { name: String }
         detail("the permits of {name:?} that are free still rest");
 
-    LimitPaused "limit_paused" { name: String, until: Moment }
-        LimitPaused
+    LimitPaused LimitPaused { name: String, until: Moment }
         detail("the limit {name:?} is paused until {until}");
 
-    External "external" { name: String, taken: u64 }
-        External
+    External External { name: String, taken: u64 }
         detail(
             "{} of {name:?} {} taken by work outside",
             counted(*taken, "permit", "permits"),
             count::of(*taken, "is", "are"),
         );
 
-    GaugeUnread "gauge_unread" { name: String }
-        External
+    GaugeUnread External { name: String }
         detail("{name:?} waits until its gauge is read");
 
-    GaugeFailing "gauge_failing" { name: String, since: Moment, error: String }
-        External
+    GaugeFailing External { name: String, since: Moment, error: String }
         detail("the gauge of {name:?} could not be read since {since}: {error}");
 
-    PoolTaken "pool_taken" { name: String, which: Wanted, there: u64 }
-        Pool
+    PoolTaken Pool { name: String, which: Wanted, there: u64 }
         detail("no resource of pool {name:?}{which} is free ({there} there)");
 
-    PoolTooSmall "pool_too_small" { name: String, which: Wanted, count: u64, there: u64 }
-        Pool
+    PoolTooSmall Pool { name: String, which: Wanted, count: u64, there: u64 }
         detail("it needs {count} of pool {name:?}{which}, which has {there}");
 
-    ReservedForJob "reserved_for_job" { name: String, kept: u64, job: String, since: Moment }
-        Reserved
+    ReservedForJob Reserved { name: String, kept: u64, job: String, since: Moment }
         detail(
             "{kept} of {name:?} {} kept for job {job:?}, which waited longer, since {since}",
             count::of(*kept, "is", "are"),
         );
 
-    ReservedForCaller "reserved_for_caller" { name: String, kept: u64, since: Moment }
-        Reserved
+    ReservedForCaller Reserved { name: String, kept: u64, since: Moment }
         detail(
             "{kept} of {name:?} {} kept for a caller, which waited longer, since {since}",
             count::of(*kept, "is", "are"),
         );
 
-    NeverFits "never_fits" { name: String }
-        NeverFits
+    NeverFits NeverFits { name: String }
         detail("what it needs of the limit {name:?} is above what the limit can give");
 
-    LimitUnset "limit_unset" { name: String }
-        NeverFits
+    LimitUnset NeverFits { name: String }
         detail("the limit {name:?} is not set any more");
 
-    PoolGone "pool_gone" { name: String }
-        NeverFits
+    PoolGone NeverFits { name: String }
         detail("the pool {name:?} is not there any more");
 }
 
 /// The resources of a pool that a need accepts.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// All resources of the pool.
     Any,

@@ -9,39 +9,32 @@ refusals! {
     /// A schedule that does not fit the call.
     ScheduleRefusal:
 
-    NotFound "schedule_not_found" { schedule: ScheduleId }
-        ScheduleNotFound
+    NotFound ScheduleNotFound { schedule: ScheduleId }
         detail("there is no schedule {schedule:?}")
         hint("set it first; list the schedules to see those that are there");
 
-    JobEnded "schedule_job_ended" { schedule: ScheduleId, job: JobId }
-        WrongState
+    JobEnded WrongState { schedule: ScheduleId, job: JobId }
         detail("job {job:?}, the last of schedule {schedule:?}, has ended, and an older one has not")
         hint("wait until the older job has ended, or cancel it; then run the schedule again")
         job(job);
 
-    OtherOwner "schedule_of_another_owner" { schedule: ScheduleId, owner: Owner }
-        OtherOwner
+    OtherOwner OtherOwner { schedule: ScheduleId, owner: Owner }
         detail("schedule {schedule:?} belongs to the owner {owner:?}")
         hint("take it out of that set first, or give this one another id");
 
-    NoOwner "schedule_of_no_owner" { schedule: ScheduleId }
-        OtherOwner
+    NoOwner OtherOwner { schedule: ScheduleId }
         detail("schedule {schedule:?} is there already, and belongs to no owner")
         hint("set its \"owner\" first if it is to become part of this set, or give this one another id");
 
-    OlderVersion "schedules_older_version" { given: u64, last: u64 }
-        StaleSync
+    OlderVersion StaleSync { given: u64, last: u64 }
         detail("version {given} is below {last}, which was synced last")
         hint("two masters sync this set, or this one read an old table: read it again");
 
-    EmptySet "schedules_empty_set" { owner: Owner }
-        EmptySet
+    EmptySet EmptySet { owner: Owner }
         detail("the set of owner {owner:?} is empty")
         hint("a failed query must not delete what is used; if it is meant, say so with \"force\"");
 
-    DeletesMost "schedules_deletes_most" { deletes: u64, there: u64 }
-        RetiresMost
+    DeletesMost RetiresMost { deletes: u64, there: u64 }
         detail("it would delete {deletes} of {}", counted(there, "schedule", "schedules"))
         hint("a failed query must not delete what is used; if it is meant, say so with \"force\"");
 }

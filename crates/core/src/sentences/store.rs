@@ -14,60 +14,50 @@ refusals! {
     /// program that keeps the store, and of its setting that bounds it; `guide` is the page about it.
     StoreRefusal:
 
-    Draining "draining"
-        Draining
+    Draining Draining
         detail("the server is draining and grants nothing more")
         hint("ask again in a moment: another server answers, or this one when it is back")
         retry_after_s(1);
 
-    DiskFull "store_disk_full"
-        StoreFull
+    DiskFull StoreFull
         detail("the disk of the store is full, and nothing of this call was stored")
         hint("{MAKE_ROOM}")
         retry_after_s(RETRY_S);
 
-    FolderFull "store_folder_full" { most_bytes: u64 }
-        StoreFull
+    FolderFull StoreFull { most_bytes: u64 }
         detail("the disk of the store is full, or its folder has reached {most_bytes} bytes (\"--max-bytes\"); nothing \
                 of this call was stored")
         hint("{MAKE_ROOM}")
         retry_after_s(RETRY_S);
 
-    MemoryFull "store_memory_full" { store: Phrase, bound: Phrase }
-        StoreFull
+    MemoryFull StoreFull { store: Phrase, bound: Phrase }
         detail("{store} has reached {bound} and takes nothing new")
         hint("let jobs end or shorten \"retain\", or raise {bound}; what settles, extends or cancels still works")
         retry_after_s(RETRY_S);
 
-    NamespacesFull "store_namespaces_full" { most: usize }
-        NamespacesFull
+    NamespacesFull NamespacesFull { most: usize }
         detail("the store has {most} namespaces, and takes no other (\"--namespaces-max\")")
         hint("use a namespace that is there, or raise \"--namespaces-max\" of the server; a namespace ends a day after its \
               last call if nothing is in it");
 
-    Denied "store_denied" { store: Phrase, message: String, guide: Phrase }
-        Unauthorized
+    Denied Unauthorized { store: Phrase, message: String, guide: Phrase }
         detail("{store} does not permit this: {message}")
         hint("give the address the user and the password of one who may read the keys of the store; {guide} \
               says what each user needs");
 
-    Unavailable "store_unavailable" { fault: String }
-        StoreUnavailable
+    Unavailable StoreUnavailable { fault: String }
         detail("{fault}")
         hint("nothing happened; send the same call again after Retry-After");
 
-    EventsNotKept "events_not_kept"
-        WrongState
+    EventsNotKept WrongState
         detail("this store keeps no events")
         hint("start the server with --events-bytes 16MiB, or leave the option out");
 
-    OutcomeUnknown "outcome_unknown" { fault: String }
-        OutcomeUnknown
+    OutcomeUnknown OutcomeUnknown { fault: String }
         detail("{fault}")
         hint("send the same call again, with the same ids: nothing is done twice");
 
-    EngineBroke "engine_broke"
-        Internal
+    EngineBroke Internal
         detail("the server has a bug, and could not answer")
         hint("{REPEAT_AND_REPORT}");
 }

@@ -12,49 +12,40 @@ refusals! {
     /// A text that is no timing. `field` is a field of a cron expression; `shown` is its content.
     TimingRefusal:
 
-    NotWholeSeconds "not_whole_seconds" { shown: String }
-        InvalidField
+    NotWholeSeconds InvalidField { shown: String }
         detail("{shown:?} is not a whole number of seconds")
         hint("use whole seconds, such as \"90s\", \"15m\" or \"1d\"");
 
-    CronFields "cron_fields" { given: usize }
-        InvalidField
+    CronFields InvalidField { given: usize }
         detail("a cron expression has five or six fields, not {given}")
         hint("write minute, hour, day, month and weekday, such as \"0 9 * * 1-5\"; where there are six, the first is \
               the second");
 
-    CronShorthand "cron_shorthand" { shown: String, known: Vec<Phrase> }
-        InvalidField
+    CronShorthand InvalidField { shown: String, known: Vec<Phrase> }
         detail("there is no cron shorthand {shown:?}")
         hint("{}use {}, or five fields", did_you_mean(&shown, &known), listed(&known, "or"));
 
-    CronForm "cron_form" { field: Phrase, shown: String, form: Phrase }
-        InvalidField
+    CronForm InvalidField { field: Phrase, shown: String, form: Phrase }
         detail("{shown:?} is not a form of the {field} of a cron expression")
         hint("{form}");
 
-    CronOutside "cron_outside" { field: Phrase, shown: String, min: i64, max: i64 }
-        InvalidField
+    CronOutside InvalidField { field: Phrase, shown: String, min: i64, max: i64 }
         detail("{shown:?} is outside the {field} of a cron expression")
         hint("use {min} to {max}");
 
-    CronBackwards "cron_backwards" { field: Phrase, shown: String }
-        InvalidField
+    CronBackwards InvalidField { field: Phrase, shown: String }
         detail("the range {shown:?} in the {field} of a cron expression runs backwards")
         hint("a range does not wrap; write two of them in a list, as in \"22-23,0-2\"");
 
-    CronStep "cron_step" { field: Phrase, shown: String, max: i64 }
-        InvalidField
+    CronStep InvalidField { field: Phrase, shown: String, max: i64 }
         detail("the step of {shown:?} is outside the {field} of a cron expression")
         hint("use a step from 1 to {max}");
 
-    ZoneUnknown "zone_unknown" { shown: String, near: Option<String> }
-        UnknownZone
+    ZoneUnknown UnknownZone { shown: String, near: Option<String> }
         detail("there is no zone {shown:?}")
         hint("{}{ZONE_FORM}", near.map(|near| format!("did you mean {near:?}? ")).unwrap_or_default());
 
-    NeverFires "never_fires"
-        NeverFires
+    NeverFires NeverFires
         detail("the timing has no moment within ten years")
         hint("check that its day exists in its months, and that \"starts_at\" and \"ends_at\" leave room for a moment");
 }

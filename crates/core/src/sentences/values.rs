@@ -15,99 +15,80 @@ refusals! {
     /// A text that is no value of its kind. `shown` is the beginning of the text.
     ValueRefusal:
 
-    NotADuration "not_a_duration" { shown: String }
-        InvalidField
+    NotADuration InvalidField { shown: String }
         detail("{shown:?} is not a duration")
         hint("{SPAN_FORM}");
 
-    DurationOutside "duration_outside" { shown: String, bounds: String }
-        OutOfBounds
+    DurationOutside OutOfBounds { shown: String, bounds: String }
         detail("the duration {shown:?} is outside its bounds")
         hint("use {bounds}");
 
-    NotAMoment "not_a_moment" { shown: String }
-        InvalidField
+    NotAMoment InvalidField { shown: String }
         detail("{shown:?} is not a moment with an offset")
         hint("{MOMENT_FORM}");
 
-    MomentTooFar "moment_too_far" { shown: String }
-        OutOfBounds
+    MomentTooFar OutOfBounds { shown: String }
         detail("the moment {shown:?} is too far ahead")
         hint("the latest moment is {LATEST}; to say \"never\", leave the field out");
 
-    NotAWholeNumber "not_a_whole_number" { shown: String, min: i64, max: i64 }
-        InvalidField
+    NotAWholeNumber InvalidField { shown: String, min: i64, max: i64 }
         detail("{shown:?} is not a whole number")
         hint("use a whole number from {min} to {max}, without a point or an exponent");
 
-    NumberOutside "number_outside" { shown: String, min: i64, max: i64 }
-        OutOfBounds
+    NumberOutside OutOfBounds { shown: String, min: i64, max: i64 }
         detail("{shown} is outside its bounds")
         hint("use a whole number from {min} to {max}");
 
-    NotOneOf "not_one_of" { shown: String, what: Phrase, words: Vec<Phrase> }
-        InvalidField
+    NotOneOf InvalidField { shown: String, what: Phrase, words: Vec<Phrase> }
         detail("{shown:?} is not {what}")
         hint("{}use {}", did_you_mean(&shown, &words), listed(&words, "or"));
 
-    TooLong "text_too_long" { bytes: usize, most: usize }
-        OutOfBounds
+    TooLong OutOfBounds { bytes: usize, most: usize }
         detail("a text of {bytes} bytes is longer than {most}")
         hint("use at most {most} bytes");
 
-    LabelValueColon "label_value_colon"
-        InvalidField
+    LabelValueColon InvalidField
         detail("a label is looked for by KEY:VALUE, which is split at its last colon")
         hint("give a key that is not empty, and a value without a colon");
 
-    NotALabel "not_a_label" { shown: String }
-        InvalidField
+    NotALabel InvalidField { shown: String }
         detail("{shown:?} is not KEY:VALUE")
         hint("write a label as its key, a colon and its value, such as source:feed");
 
-    CursorEmpty "cursor_empty"
-        InvalidField
+    CursorEmpty InvalidField
         detail("the cursor is empty")
         hint("give the \"next\" of the page before, and leave it out for the first page");
 
-    CursorOfAnother "cursor_of_another" { cursor: String }
-        InvalidField
+    CursorOfAnother InvalidField { cursor: String }
         detail("the cursor {cursor:?} is not one of this list")
         hint("give the \"next\" of the page before, unchanged");
 
-    FilterEmpty "filter_empty"
-        InvalidField
+    FilterEmpty InvalidField
         detail("a call on many jobs must say which ones")
         hint("give at least one of \"queue\", \"state\", \"kind\", \"label\", \"flow\", \"schedule\", \"error\", \
               \"finished_after\" and \"finished_before\"");
 
-    ParameterUnknown "parameter_unknown" { shown: String, known: Vec<Phrase> }
-        UnknownField
+    ParameterUnknown UnknownField { shown: String, known: Vec<Phrase> }
         detail("the query parameter {shown:?} is unknown here")
         hint("{}this call has {}", did_you_mean(&shown, &known), listed(&known, "and"));
 
-    ParameterOfNone "parameter_of_none" { shown: String }
-        UnknownField
+    ParameterOfNone UnknownField { shown: String }
         detail("the query parameter {shown:?} is unknown here")
         hint("this call has no query parameters");
 
-    ParameterTwice "parameter_twice" { shown: String }
-        InvalidField
+    ParameterTwice InvalidField { shown: String }
         detail("the query parameter {shown:?} stands twice")
         hint("give {shown:?} once");
 
-    ParameterEncoding "parameter_encoding" { name: String }
-        InvalidField
+    ParameterEncoding InvalidField { name: String }
         detail("the query parameter {name:?} is not percent-encoded UTF-8")
         hint("{PERCENT_FORM}");
 
-    PathEncoding "path_encoding" { name: String }
-        InvalidField
+    PathEncoding InvalidField { name: String }
         detail("{name:?} in the path is not percent-encoded UTF-8")
         hint("{PERCENT_FORM}");
 
-    LeaderMissing "owner_missing"
-        InvalidField
+    LeaderMissing InvalidField
         detail("a sync of schedules needs \"owner\"")
         hint("add ?owner=NAME: the table outside from which the whole set comes");
 }

@@ -18,6 +18,7 @@ use crate::names::Namespace;
 use crate::refusal::Code;
 use crate::requests::{OPERATIONS, Page};
 use crate::time::Moment;
+use crate::words;
 
 /// The most targets that a line lists. `targets_count` has the number of all.
 pub const TRAIL_TARGETS_MAX: usize = 10;
@@ -44,29 +45,19 @@ pub fn target_in_path<N: AsRef<str>>(path: &str, names: &[N]) -> Option<String> 
     (!names.is_empty() && target.len() <= TRAIL_TARGET_BYTES_MAX).then_some(target)
 }
 
-/// The way on which a call came to the server that wrote its line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrailVia {
-    /// A call of the HTTP API.
-    Api,
-    /// A page of the dashboard.
-    Page,
-    /// Another server of the same store, which has checked the caller.
-    Server,
-    /// A command that opened the folder of the store itself, without a server. The caller is a user of its machine.
-    Command,
-}
-
-impl TrailVia {
-    /// The word in a line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            TrailVia::Api => "api",
-            TrailVia::Page => "page",
-            TrailVia::Server => "server",
-            TrailVia::Command => "command",
-        }
+words! {
+    /// The way on which a call came to the server that wrote its line.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TrailVia {
+        /// A call of the HTTP API.
+        Api = "api",
+        /// A page of the dashboard.
+        Page = "page",
+        /// Another server of the same store, which has checked the caller.
+        Server = "server",
+        /// A command that opened the folder of the store itself, without a server. The caller is a user of its machine.
+        Command = "command",
     }
 }
 

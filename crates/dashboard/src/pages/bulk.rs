@@ -9,7 +9,7 @@ use super::first_found::{LOOKS_MAX, first_found};
 use super::{PageRow, Section, action, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
-use crate::show::{Confirm, ask_first};
+use crate::show::Confirm;
 use crate::visit::{Drawn, Unanswered, Visit};
 
 sentences! { Says;
@@ -122,19 +122,17 @@ async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     let mut words = vec![key(change)];
     words.extend(options.iter().map(String::as_str));
     let is_danger = change != BulkChange::Retry;
-    ask_first(
-        visit,
-        Confirm {
-            title,
-            says: vec![counted, what, says.named(&text)],
-            fields: &[("q", &text)],
-            asks: None,
-            label: label(says, change),
-            is_danger,
-            command: visit.command(&words),
-            back: visit.to_jobs(&text),
-        },
-    )
+    Confirm {
+        title,
+        says: vec![counted, what, says.named(&text)],
+        fields: &[("q", &text)],
+        asks: None,
+        label: label(says, change),
+        is_danger,
+        command: visit.command(&words),
+        back: visit.to_jobs(&text),
+    }
+    .ask(visit)
 }
 
 /// How many matching jobs the change applies to, and whether there are more.

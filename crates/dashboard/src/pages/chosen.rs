@@ -8,7 +8,7 @@ use tenure_core::requests::{BulkChange, CancelJob, DeleteJob, RetryJob};
 
 use super::{PageRow, Section, action, bulk};
 use crate::language::sentences;
-use crate::show::{Confirm, ask_first};
+use crate::show::Confirm;
 use crate::visit::{Drawn, Unanswered, Visit};
 
 sentences! { Says;
@@ -64,19 +64,17 @@ async fn change_chosen(visit: &Visit) -> Result<Drawn, Unanswered> {
     fields.extend(ids.iter().map(|id| ("job", *id)));
     let (title, what) = bulk::question(visit, change);
     let named = if ids.is_empty() { says.none() } else { says.jobs(ids.join(", ")) };
-    ask_first(
-        visit,
-        Confirm {
-            title,
-            says: vec![named, what],
-            fields: &fields,
-            asks: None,
-            label: bulk::name(visit, change),
-            is_danger: change != BulkChange::Retry,
-            command: visit.command(&[word, ids.first().copied().unwrap_or("ID")]),
-            back: visit.to_jobs(search),
-        },
-    )
+    Confirm {
+        title,
+        says: vec![named, what],
+        fields: &fields,
+        asks: None,
+        label: bulk::name(visit, change),
+        is_danger: change != BulkChange::Retry,
+        command: visit.command(&[word, ids.first().copied().unwrap_or("ID")]),
+        back: visit.to_jobs(search),
+    }
+    .ask(visit)
 }
 
 async fn act(visit: &Visit, change: BulkChange, id: &str) -> Result<(), Unanswered> {

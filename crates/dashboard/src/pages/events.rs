@@ -8,7 +8,7 @@ use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{caller, clock, command, empty};
+use crate::show::{caller, clock, command, empty, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -99,21 +99,13 @@ async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Unanswe
 }
 
 fn table(visit: &Visit, says: Says, events: &[Event]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.time()) }
-                        th scope="col" { (says.what()) }
-                        th scope="col" { (says.about()) }
-                        th scope="col" { (says.more()) }
-                    }
-                }
-                tbody { @for event in events { (row(visit, event)) } }
-            }
-        }
-    }
+    let heads = html! {
+        th scope="col" { (says.time()) }
+        th scope="col" { (says.what()) }
+        th scope="col" { (says.about()) }
+        th scope="col" { (says.more()) }
+    };
+    scroll_table(None, heads, html! { @for event in events { (row(visit, event)) } })
 }
 
 fn row(visit: &Visit, event: &Event) -> Markup {

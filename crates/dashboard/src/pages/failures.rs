@@ -11,7 +11,7 @@ use super::{PageRow, Section, draw};
 use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{ago, command, empty, id_link, payload_row};
+use crate::show::{ago, command, empty, id_link, payload_row, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -87,29 +87,22 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 }
 
 fn table(visit: &Visit, says: Says, groups: &[FailureGroup], lines: &PayloadLines) -> Markup {
-    html! {
-        div class="scroll" {
-            table class="rows" {
-                thead {
-                    tr {
-                        th scope="col" class="c-error" { (says.error()) }
-                        th scope="col" class="c-queue" { (says.queue()) }
-                        th scope="col" class="c-kind" { (says.kind()) }
-                        th scope="col" class="c-count num" { (says.jobs()) }
-                        th scope="col" class="c-when num" { (says.first()) }
-                        th scope="col" class="c-when num" { (says.last()) }
-                        th scope="col" class="c-id" { (says.newest()) }
-                    }
-                }
-                tbody {
-                    @for group in groups {
-                        (row(visit, says, group))
-                        (payload_row(lines.get(&group.job), false, COLUMNS))
-                    }
-                }
-            }
+    let heads = html! {
+        th scope="col" class="c-error" { (says.error()) }
+        th scope="col" class="c-queue" { (says.queue()) }
+        th scope="col" class="c-kind" { (says.kind()) }
+        th scope="col" class="c-count num" { (says.jobs()) }
+        th scope="col" class="c-when num" { (says.first()) }
+        th scope="col" class="c-when num" { (says.last()) }
+        th scope="col" class="c-id" { (says.newest()) }
+    };
+    let rows = html! {
+        @for group in groups {
+            (row(visit, says, group))
+            (payload_row(lines.get(&group.job), false, COLUMNS))
         }
-    }
+    };
+    scroll_table(Some("rows"), heads, rows)
 }
 
 /// Columns of the table.

@@ -10,7 +10,7 @@ use tenure_core::job::{JobState, JobView};
 
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{ago, id, id_link, in_parts, payload_row, state, word};
+use crate::show::{ago, id, id_link, in_parts, payload_row, scroll_table, state, word};
 use crate::visit::Visit;
 
 sentences! { GraphWords;
@@ -206,28 +206,21 @@ fn cut(text: &str, most: usize) -> String {
 fn list(visit: &Visit, words: GraphWords, steps: &Steps<'_>) -> Markup {
     let mut order: Vec<usize> = (0..steps.jobs.len()).collect();
     order.sort_by_key(|job| steps.step[*job]);
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" class="num" { (words.step()) }
-                        th scope="col" { (words.job()) }
-                        th scope="col" { (words.state()) }
-                        th scope="col" { (words.waits_for()) }
-                        th scope="col" { (words.queue()) }
-                        th scope="col" class="num" { (words.when()) }
-                    }
-                }
-                tbody {
-                    @for job in order {
-                        (row(visit, words, steps, job))
-                        (payload_row(steps.lines.get(&steps.jobs[job].id), false, COLUMNS))
-                    }
-                }
-            }
+    let heads = html! {
+        th scope="col" class="num" { (words.step()) }
+        th scope="col" { (words.job()) }
+        th scope="col" { (words.state()) }
+        th scope="col" { (words.waits_for()) }
+        th scope="col" { (words.queue()) }
+        th scope="col" class="num" { (words.when()) }
+    };
+    let rows = html! {
+        @for job in order {
+            (row(visit, words, steps, job))
+            (payload_row(steps.lines.get(&steps.jobs[job].id), false, COLUMNS))
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }
 
 /// Columns of the list.

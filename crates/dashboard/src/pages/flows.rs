@@ -17,7 +17,9 @@ use crate::acting::back_to;
 use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
-use crate::show::{BarPart, Confirm, ago, ask_first, ask_link, bar, command, done, empty, pager};
+use crate::show::{
+    BarPart, Confirm, ago, ask_link, bar, command, done, empty, pager, scroll_table,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -119,37 +121,30 @@ fn standing(says: Says, flow: &FlowView) -> Markup {
 }
 
 fn table(visit: &Visit, says: Says, flows: &[FlowView]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.flow()) }
-                        th scope="col" { (says.progress()) }
-                        th scope="col" class="num" { (says.unfinished()) }
-                        th scope="col" class="num" { (says.succeeded()) }
-                        th scope="col" class="num" { (says.failed()) }
-                        th scope="col" class="num" { (says.cancelled()) }
-                        th scope="col" class="num" { (says.begun()) }
-                    }
+    let heads = html! {
+        th scope="col" { (says.flow()) }
+        th scope="col" { (says.progress()) }
+        th scope="col" class="num" { (says.unfinished()) }
+        th scope="col" class="num" { (says.succeeded()) }
+        th scope="col" class="num" { (says.failed()) }
+        th scope="col" class="num" { (says.cancelled()) }
+        th scope="col" class="num" { (says.begun()) }
+    };
+    let rows = html! {
+        @for flow in flows {
+            tr {
+                th scope="row" {
+                    a href=(visit.to("flows", &flow.flow)) { (flow.flow) } " " (standing(says, flow))
                 }
-                tbody {
-                    @for flow in flows {
-                        tr {
-                            th scope="row" {
-                                a href=(visit.to("flows", &flow.flow)) { (flow.flow) } " " (standing(says, flow))
-                            }
-                            td class="wide" { (bar(&parts(flow), 0, false)) }
-                            @for (_, n) in numbers(says, flow) {
-                                td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
-                            }
-                            td class="num soft" { (ago(visit, flow.created_at)) }
-                        }
-                    }
+                td class="wide" { (bar(&parts(flow), 0, false)) }
+                @for (_, n) in numbers(says, flow) {
+                    td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
                 }
+                td class="num soft" { (ago(visit, flow.created_at)) }
             }
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -193,19 +188,17 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 async fn ask_cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
-    ask_first(
-        visit,
-        Confirm {
-            title: says.cancel_title(name),
-            says: vec![says.cancel_what()],
-            fields: &[],
-            asks: None,
-            label: says.cancel(),
-            is_danger: true,
-            command: visit.command(&["flow", "cancel", name]),
-            back: visit.to("flows", name),
-        },
-    )
+    Confirm {
+        title: says.cancel_title(name),
+        says: vec![says.cancel_what()],
+        fields: &[],
+        asks: None,
+        label: says.cancel(),
+        is_danger: true,
+        command: visit.command(&["flow", "cancel", name]),
+        back: visit.to("flows", name),
+    }
+    .ask(visit)
 }
 
 async fn cancel(visit: &Visit) -> Result<Drawn, Unanswered> {

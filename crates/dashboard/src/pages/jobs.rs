@@ -16,7 +16,9 @@ use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::look_through::look_through;
 use crate::payloads::PayloadLines;
-use crate::show::{ago, command, done, empty, id_link, pager, payload_row, state, word};
+use crate::show::{
+    ago, command, done, empty, id_link, pager, payload_row, scroll_table, state, word,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -212,30 +214,23 @@ pub(super) fn table(
     has_boxes: bool,
 ) -> Markup {
     let says = Says(visit.tongue);
-    html! {
-        div class="scroll" {
-            table class="rows" {
-                thead {
-                    tr {
-                        @if has_boxes { td class="c-box" {} }
-                        th scope="col" class="c-id" { (says.job()) }
-                        th scope="col" class="c-state" { (says.state()) }
-                        th scope="col" class="c-queue" { (says.queue()) }
-                        th scope="col" class="c-kind" { (says.kind()) }
-                        th scope="col" class="c-count num" { (says.attempt()) }
-                        th scope="col" class="c-error" { (says.error()) }
-                        th scope="col" class="c-when num" { (says.when()) }
-                    }
-                }
-                tbody {
-                    @for job in jobs {
-                        (row(visit, says, job, has_boxes))
-                        (payload_row(lines.get(&job.id), has_boxes, COLUMNS))
-                    }
-                }
-            }
+    let heads = html! {
+        @if has_boxes { td class="c-box" {} }
+        th scope="col" class="c-id" { (says.job()) }
+        th scope="col" class="c-state" { (says.state()) }
+        th scope="col" class="c-queue" { (says.queue()) }
+        th scope="col" class="c-kind" { (says.kind()) }
+        th scope="col" class="c-count num" { (says.attempt()) }
+        th scope="col" class="c-error" { (says.error()) }
+        th scope="col" class="c-when num" { (says.when()) }
+    };
+    let rows = html! {
+        @for job in jobs {
+            (row(visit, says, job, has_boxes))
+            (payload_row(lines.get(&job.id), has_boxes, COLUMNS))
         }
-    }
+    };
+    scroll_table(Some("rows"), heads, rows)
 }
 
 /// Beside the column of boxes.

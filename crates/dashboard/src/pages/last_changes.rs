@@ -7,7 +7,7 @@ use tenure_core::trail::TrailLine;
 
 use super::trail::{changed_settings, result};
 use crate::language::sentences;
-use crate::show::{ago, empty};
+use crate::show::{ago, empty, scroll_table};
 use crate::visit::Visit;
 
 sentences! { Says;
@@ -38,20 +38,13 @@ pub(super) fn last_changes(visit: &Visit, target: &str) -> Markup {
         section class="panel" {
             header { h2 { (says.title()) } a href=(visit.link_with("/trail", &of_target)) { (says.all()) } }
             @if changes.is_empty() { (empty(&says.none(grouped(TRAIL_RECENT_MAX as u64)))) } @else {
-                div class="scroll" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (says.when()) }
-                                th scope="col" { (says.caller()) }
-                                th scope="col" { (says.operation()) }
-                                th scope="col" { (says.settings()) }
-                                th scope="col" { (says.result()) }
-                            }
-                        }
-                        tbody { @for line in &changes { (row(visit, target, line)) } }
-                    }
-                }
+                (scroll_table(None, html! {
+                    th scope="col" { (says.when()) }
+                    th scope="col" { (says.caller()) }
+                    th scope="col" { (says.operation()) }
+                    th scope="col" { (says.settings()) }
+                    th scope="col" { (says.result()) }
+                }, html! { @for line in &changes { (row(visit, target, line)) } }))
             }
         }
     }

@@ -8,7 +8,7 @@ use tenure_core::requests::{ForceLease, ListLeases};
 
 use super::{PageRow, Section, action, draw};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, ask_link, command, done, empty, id, id_link, pager};
+use crate::show::{Confirm, ago, ask_link, command, done, empty, id, id_link, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -90,24 +90,16 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 }
 
 fn table(visit: &Visit, says: Says, leases: &[LeaseSummary]) -> Markup {
-    html! {
-        div class="scroll" {
-            table class="rows" {
-                thead {
-                    tr {
-                        th scope="col" class="c-id" { (says.holder()) }
-                        th scope="col" class="c-id wider" { (says.job()) }
-                        th scope="col" class="c-holds" { (says.holds()) }
-                        th scope="col" class="c-when num" { (says.since()) }
-                        th scope="col" class="c-when num" { (says.expires()) }
-                        th scope="col" class="c-fence num" { (says.fence()) }
-                        th scope="col" class="c-count" { span class="hidden" { (says.actions()) } }
-                    }
-                }
-                tbody { @for lease in leases { (row(visit, says, lease)) } }
-            }
-        }
-    }
+    let heads = html! {
+        th scope="col" class="c-id" { (says.holder()) }
+        th scope="col" class="c-id wider" { (says.job()) }
+        th scope="col" class="c-holds" { (says.holds()) }
+        th scope="col" class="c-when num" { (says.since()) }
+        th scope="col" class="c-when num" { (says.expires()) }
+        th scope="col" class="c-fence num" { (says.fence()) }
+        th scope="col" class="c-count" { span class="hidden" { (says.actions()) } }
+    };
+    scroll_table(Some("rows"), heads, html! { @for lease in leases { (row(visit, says, lease)) } })
 }
 
 fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
@@ -147,19 +139,17 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
 async fn ask_force(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let lease = decode::lease_path(visit.name())?;
-    ask_first(
-        visit,
-        Confirm {
-            title: says.force_title(),
-            says: vec![format!("{} {lease}", says.lease()), says.force_what(), says.force_job()],
-            fields: &[],
-            asks: None,
-            label: says.force(),
-            is_danger: true,
-            command: visit.command(&["leases", "force", &lease]),
-            back: visit.link("/leases"),
-        },
-    )
+    Confirm {
+        title: says.force_title(),
+        says: vec![format!("{} {lease}", says.lease()), says.force_what(), says.force_job()],
+        fields: &[],
+        asks: None,
+        label: says.force(),
+        is_danger: true,
+        command: visit.command(&["leases", "force", &lease]),
+        back: visit.link("/leases"),
+    }
+    .ask(visit)
 }
 
 async fn force(visit: &Visit) -> Result<Drawn, Unanswered> {

@@ -13,7 +13,8 @@ use crate::acting::{Field, back_to, body, said};
 use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::show::{
-    ago, ask_link, ask_to_delete, at, button, clock, commands, done, empty, fact, form, squares,
+    ago, ask_link, ask_to_delete, at, button, clock, commands, done, empty, fact, form,
+    scroll_table, squares,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -156,37 +157,30 @@ fn permits(visit: &Visit, says: Says, limit: &LimitView) -> Markup {
 }
 
 fn holders(visit: &Visit, says: Says, all: &[Holder]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.holder()) }
-                        th scope="col" { (says.job()) }
-                        th scope="col" { (says.lease()) }
-                        th scope="col" class="num" { (says.since()) }
-                    }
+    let heads = html! {
+        th scope="col" { (says.holder()) }
+        th scope="col" { (says.job()) }
+        th scope="col" { (says.lease()) }
+        th scope="col" class="num" { (says.since()) }
+    };
+    let rows = html! {
+        @for one in all {
+            tr {
+                th scope="row" class="mono" {
+                    a href=(visit.link_with("/leases", &[("worker", &one.holder)])) { (one.holder) }
                 }
-                tbody {
-                    @for one in all {
-                        tr {
-                            th scope="row" class="mono" {
-                                a href=(visit.link_with("/leases", &[("worker", &one.holder)])) { (one.holder) }
-                            }
-                            td class="mono" {
-                                @if let Some(job) = &one.job { a href=(visit.to("jobs", job)) { (job) } }
-                            }
-                            @let path = crate::pairs::path(&["leases", &one.lease]);
-                            td class="mono" {
-                                @if visit.may_act(&path) { a href=(visit.link(&path)) { (one.lease) } } @else { (one.lease) }
-                            }
-                            td class="num soft" { (ago(visit, one.since)) }
-                        }
-                    }
+                td class="mono" {
+                    @if let Some(job) = &one.job { a href=(visit.to("jobs", job)) { (job) } }
                 }
+                @let path = crate::pairs::path(&["leases", &one.lease]);
+                td class="mono" {
+                    @if visit.may_act(&path) { a href=(visit.link(&path)) { (one.lease) } } @else { (one.lease) }
+                }
+                td class="num soft" { (ago(visit, one.since)) }
             }
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }
 
 fn line(visit: &Visit, says: Says, limit: &LimitView) -> Markup {
@@ -214,19 +208,12 @@ fn line(visit: &Visit, says: Says, limit: &LimitView) -> Markup {
                 @if limit.waiting > limit.line.len() as u64 { p { (says.line_what()) } }
             }
             @if limit.line.is_empty() { (empty(&says.no_line())) } @else {
-                div class="scroll" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" class="num" { (says.place()) }
-                                th scope="col" { (says.job()) }
-                                th scope="col" { (says.queue()) }
-                                th scope="col" class="num" { (says.since()) }
-                            }
-                        }
-                        tbody { @for one in limit.line.iter().enumerate() { (row(one)) } }
-                    }
-                }
+                (scroll_table(None, html! {
+                    th scope="col" class="num" { (says.place()) }
+                    th scope="col" { (says.job()) }
+                    th scope="col" { (says.queue()) }
+                    th scope="col" class="num" { (says.since()) }
+                }, html! { @for one in limit.line.iter().enumerate() { (row(one)) } }))
             }
         }
     }

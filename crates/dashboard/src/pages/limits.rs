@@ -9,7 +9,7 @@ use tenure_core::settings::{LimitView, Rate};
 use super::{PageRow, Section, draw};
 use crate::acting::back_to;
 use crate::language::sentences;
-use crate::show::{BarPart, bar, command, done, empty, pager};
+use crate::show::{BarPart, bar, command, done, empty, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -110,25 +110,17 @@ pub(super) fn rate_text(rate: &Rate) -> String {
 }
 
 fn table(visit: &Visit, says: Says, limits: &[LimitView]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.limit()) }
-                        th scope="col" { (says.usage()) }
-                        th scope="col" class="num" { (says.in_use()) }
-                        th scope="col" class="num" { (says.of()) }
-                        th scope="col" class="num" { (says.rate()) }
-                        th scope="col" class="num" { (says.gap()) }
-                        th scope="col" class="num" { (says.waiting()) }
-                        th scope="col" { span class="hidden" { (says.full()) } }
-                    }
-                }
-                tbody { @for limit in limits { (row(visit, says, limit)) } }
-            }
-        }
-    }
+    let heads = html! {
+        th scope="col" { (says.limit()) }
+        th scope="col" { (says.usage()) }
+        th scope="col" class="num" { (says.in_use()) }
+        th scope="col" class="num" { (says.of()) }
+        th scope="col" class="num" { (says.rate()) }
+        th scope="col" class="num" { (says.gap()) }
+        th scope="col" class="num" { (says.waiting()) }
+        th scope="col" { span class="hidden" { (says.full()) } }
+    };
+    scroll_table(None, heads, html! { @for limit in limits { (row(visit, says, limit)) } })
 }
 
 fn row(visit: &Visit, says: Says, limit: &LimitView) -> Markup {

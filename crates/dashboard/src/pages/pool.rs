@@ -15,7 +15,9 @@ use crate::acting::{Field, back_to, body};
 use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::look_through::look_through;
-use crate::show::{ago, ask_link, ask_to_delete, bar, button, commands, done, empty, pager};
+use crate::show::{
+    ago, ask_link, ask_to_delete, bar, button, commands, done, empty, pager, scroll_table,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -231,25 +233,17 @@ fn settings(says: Says, pool: &PoolView) -> Markup {
 }
 
 fn table(visit: &Visit, says: Says, pool: &PoolName, resources: &[ResourceView]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.resource()) }
-                        th scope="col" { (says.state()) }
-                        th scope="col" { (says.tags()) }
-                        th scope="col" { (says.held_by()) }
-                        th scope="col" class="num" { (says.slots()) }
-                        th scope="col" class="num" { (says.uses()) }
-                        th scope="col" class="num" { (says.last()) }
-                        th scope="col" { span class="hidden" { (says.actions()) } }
-                    }
-                }
-                tbody { @for one in resources { (row(visit, says, pool, one)) } }
-            }
-        }
-    }
+    let heads = html! {
+        th scope="col" { (says.resource()) }
+        th scope="col" { (says.state()) }
+        th scope="col" { (says.tags()) }
+        th scope="col" { (says.held_by()) }
+        th scope="col" class="num" { (says.slots()) }
+        th scope="col" class="num" { (says.uses()) }
+        th scope="col" class="num" { (says.last()) }
+        th scope="col" { span class="hidden" { (says.actions()) } }
+    };
+    scroll_table(None, heads, html! { @for one in resources { (row(visit, says, pool, one)) } })
 }
 
 fn row(visit: &Visit, says: Says, pool: &PoolName, one: &ResourceView) -> Markup {

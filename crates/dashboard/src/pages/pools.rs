@@ -8,7 +8,7 @@ use tenure_core::settings::{PoolView, ResourceState, ResourceView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{BarPart, bar, command, empty, pager};
+use crate::show::{BarPart, bar, command, empty, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -91,32 +91,25 @@ pub(super) fn numbers(visit: &Visit, pool: &PoolView) -> [(String, u64); 5] {
 }
 
 fn table(visit: &Visit, says: Says, pools: &[PoolView]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.pool()) }
-                        th scope="col" { (says.resources()) }
-                        th scope="col" class="num" { (says.available()) }
-                        th scope="col" class="num" { (says.leased()) }
-                        th scope="col" class="num" { (says.cooling()) }
-                        th scope="col" class="num" { (says.banned()) }
-                        th scope="col" class="num" { (says.waiting()) }
-                    }
-                }
-                tbody {
-                    @for pool in pools {
-                        tr {
-                            th scope="row" { a href=(visit.to("pools", &pool.name)) { (pool.name) } }
-                            td class="wide" { (bar(&parts(pool), 0, false)) }
-                            @for (_, n) in numbers(visit, pool) {
-                                td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
-                            }
-                        }
-                    }
+    let heads = html! {
+        th scope="col" { (says.pool()) }
+        th scope="col" { (says.resources()) }
+        th scope="col" class="num" { (says.available()) }
+        th scope="col" class="num" { (says.leased()) }
+        th scope="col" class="num" { (says.cooling()) }
+        th scope="col" class="num" { (says.banned()) }
+        th scope="col" class="num" { (says.waiting()) }
+    };
+    let rows = html! {
+        @for pool in pools {
+            tr {
+                th scope="row" { a href=(visit.to("pools", &pool.name)) { (pool.name) } }
+                td class="wide" { (bar(&parts(pool), 0, false)) }
+                @for (_, n) in numbers(visit, pool) {
+                    td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
                 }
             }
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }

@@ -11,7 +11,7 @@ use tenure_core::settings::QueueView;
 use super::{PageRow, Section, draw};
 use crate::attention::OLD;
 use crate::language::sentences;
-use crate::show::{bar, command, empty, for_people, pager};
+use crate::show::{bar, command, empty, for_people, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -120,26 +120,18 @@ pub(super) fn table(visit: &Visit, queues: &[QueueView], sort: Option<Sort>) -> 
             }
         }
     };
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        (head("", says.queue(), Sort::Name))
-                        th scope="col" { (says.jobs()) }
-                        (head("num", says.ready(), Sort::Ready))
-                        th scope="col" class="num" { (says.blocked()) }
-                        th scope="col" class="num" { (says.scheduled()) }
-                        th scope="col" class="num" { (says.dependent()) }
-                        (head("num", says.running(), Sort::Running))
-                        (head("num", says.oldest(), Sort::Oldest))
-                        th scope="col" class="num" { (says.workers()) }
-                    }
-                }
-                tbody { @for queue in queues { (row(visit, says, queue)) } }
-            }
-        }
-    }
+    let heads = html! {
+        (head("", says.queue(), Sort::Name))
+        th scope="col" { (says.jobs()) }
+        (head("num", says.ready(), Sort::Ready))
+        th scope="col" class="num" { (says.blocked()) }
+        th scope="col" class="num" { (says.scheduled()) }
+        th scope="col" class="num" { (says.dependent()) }
+        (head("num", says.running(), Sort::Running))
+        (head("num", says.oldest(), Sort::Oldest))
+        th scope="col" class="num" { (says.workers()) }
+    };
+    scroll_table(None, heads, html! { @for queue in queues { (row(visit, says, queue)) } })
 }
 
 fn row(visit: &Visit, says: Says, queue: &QueueView) -> Markup {

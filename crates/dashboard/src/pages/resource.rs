@@ -10,7 +10,7 @@ use tenure_core::requests::{
 use super::{PageRow, Section, action, draw};
 use crate::acting::{Field, back_to, body, said};
 use crate::language::sentences;
-use crate::show::{Confirm, ask_first};
+use crate::show::Confirm;
 use crate::visit::{Drawn, Unanswered, Visit};
 
 sentences! { Says;
@@ -66,21 +66,19 @@ fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
 async fn ask_cool(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let ResourcePath { name, id } = path_of(visit);
-    ask_first(
-        visit,
-        Confirm {
-            title: says.cool_title(id),
-            says: vec![says.cool_what()],
-            fields: &[],
-            asks: Some(
-                html! { label { (says.cool_for()) input name="for" required placeholder="10m"; } },
-            ),
-            label: says.cool(),
-            is_danger: false,
-            command: visit.command(&["pool", "cool", name, id, "--for", "10m"]),
-            back: visit.to("pools", name),
-        },
-    )
+    Confirm {
+        title: says.cool_title(id),
+        says: vec![says.cool_what()],
+        fields: &[],
+        asks: Some(
+            html! { label { (says.cool_for()) input name="for" required placeholder="10m"; } },
+        ),
+        label: says.cool(),
+        is_danger: false,
+        command: visit.command(&["pool", "cool", name, id, "--for", "10m"]),
+        back: visit.to("pools", name),
+    }
+    .ask(visit)
 }
 
 async fn cool(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -92,21 +90,17 @@ async fn cool(visit: &Visit) -> Result<Drawn, Unanswered> {
 async fn ask_ban(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let ResourcePath { name, id } = path_of(visit);
-    ask_first(
-        visit,
-        Confirm {
-            title: says.ban_title(id),
-            says: vec![says.ban_what()],
-            fields: &[],
-            asks: Some(
-                html! { label { (says.ban_reason()) input name="reason" maxlength="200"; } },
-            ),
-            label: says.ban(),
-            is_danger: true,
-            command: visit.command(&["pool", "ban", name, id]),
-            back: visit.to("pools", name),
-        },
-    )
+    Confirm {
+        title: says.ban_title(id),
+        says: vec![says.ban_what()],
+        fields: &[],
+        asks: Some(html! { label { (says.ban_reason()) input name="reason" maxlength="200"; } }),
+        label: says.ban(),
+        is_danger: true,
+        command: visit.command(&["pool", "ban", name, id]),
+        back: visit.to("pools", name),
+    }
+    .ask(visit)
 }
 
 async fn ban(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -124,19 +118,17 @@ async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
 async fn ask_remove(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let ResourcePath { name, id } = path_of(visit);
-    ask_first(
-        visit,
-        Confirm {
-            title: says.remove_title(id),
-            says: vec![says.remove_what()],
-            fields: &[],
-            asks: None,
-            label: says.remove(),
-            is_danger: true,
-            command: visit.command(&["pool", "remove", name, id]),
-            back: visit.to("pools", name),
-        },
-    )
+    Confirm {
+        title: says.remove_title(id),
+        says: vec![says.remove_what()],
+        fields: &[],
+        asks: None,
+        label: says.remove(),
+        is_danger: true,
+        command: visit.command(&["pool", "remove", name, id]),
+        back: visit.to("pools", name),
+    }
+    .ask(visit)
 }
 
 async fn remove(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -156,28 +148,17 @@ async fn ask_add(visit: &Visit) -> Result<Drawn, Unanswered> {
             textarea name="data" rows="4" autocomplete="off" spellcheck="false" placeholder="{}" {}
         }
     };
-    ask_first(
-        visit,
-        Confirm {
-            title: says.add_title(name),
-            says: Vec::new(),
-            fields: &[],
-            asks: Some(asks),
-            label: says.add(),
-            is_danger: false,
-            command: visit.command(&[
-                "pool",
-                "add",
-                name,
-                "ID",
-                "--tag",
-                "cn",
-                "--data",
-                "@data.json",
-            ]),
-            back: visit.to("pools", name),
-        },
-    )
+    Confirm {
+        title: says.add_title(name),
+        says: Vec::new(),
+        fields: &[],
+        asks: Some(asks),
+        label: says.add(),
+        is_danger: false,
+        command: visit.command(&["pool", "add", name, "ID", "--tag", "cn", "--data", "@data.json"]),
+        back: visit.to("pools", name),
+    }
+    .ask(visit)
 }
 
 async fn add(visit: &Visit) -> Result<Drawn, Unanswered> {

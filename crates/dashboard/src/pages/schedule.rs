@@ -17,7 +17,7 @@ use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
 use crate::show::{
-    Confirm, ago, ask_first, ask_link, at, button, commands, done, empty, fact, form, state,
+    ago, ask_link, ask_to_delete, at, button, commands, done, empty, fact, form, state,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -194,20 +194,8 @@ async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let id = visit.name();
-    ask_first(
-        visit,
-        Confirm {
-            title: says.delete_title(id),
-            says: vec![says.delete_what()],
-            fields: &[],
-            asks: None,
-            label: says.delete(),
-            is_danger: true,
-            command: visit.command(&["schedule", "delete", id]),
-            back: visit.to("schedules", id),
-        },
-    )
+    let title = says.delete_title(visit.name());
+    ask_to_delete(visit, ("schedule", "schedules"), title, says.delete_what(), says.delete())
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {

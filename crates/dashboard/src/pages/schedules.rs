@@ -8,7 +8,7 @@ use tenure_core::schedule::ScheduleView;
 
 use super::{PageRow, Section, coming, draw};
 use crate::language::sentences;
-use crate::show::{ago, command, done, empty, pager, state};
+use crate::show::{ago, command, done, empty, pager, scroll_table, state};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -69,41 +69,34 @@ pub(super) fn standing(visit: &Visit, schedule: &ScheduleView) -> Option<Markup>
 
 fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
     let number = |n: u64| html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } };
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.schedule()) }
-                        th scope="col" { (coming::day_name(visit)) }
-                        th scope="col" { (says.next()) }
-                        th scope="col" { (says.last()) }
-                        th scope="col" class="num" { (says.fired()) }
-                        th scope="col" class="num" { (says.skipped()) }
-                        th scope="col" class="num" { (says.missed()) }
+    let heads = html! {
+        th scope="col" { (says.schedule()) }
+        th scope="col" { (coming::day_name(visit)) }
+        th scope="col" { (says.next()) }
+        th scope="col" { (says.last()) }
+        th scope="col" class="num" { (says.fired()) }
+        th scope="col" class="num" { (says.skipped()) }
+        th scope="col" class="num" { (says.missed()) }
+    };
+    let rows = html! {
+        @for one in schedules {
+            tr {
+                th scope="row" {
+                    a href=(visit.to("schedules", &one.id)) { (one.id) }
+                    @if let Some(standing) = standing(visit, one) { " " (standing) }
+                    div class="faint" { (timing(visit, one)) }
+                }
+                td class="wide" { (coming::day(visit, one)) }
+                td class="soft" { @if let Some(next) = one.next_at { (ago(visit, next)) } }
+                td {
+                    @if let Some(last) = &one.last_ended {
+                        (state(last.state, visit.tongue)) " "
+                        span class="soft" { (ago(visit, last.finished_at)) }
                     }
                 }
-                tbody {
-                    @for one in schedules {
-                        tr {
-                            th scope="row" {
-                                a href=(visit.to("schedules", &one.id)) { (one.id) }
-                                @if let Some(standing) = standing(visit, one) { " " (standing) }
-                                div class="faint" { (timing(visit, one)) }
-                            }
-                            td class="wide" { (coming::day(visit, one)) }
-                            td class="soft" { @if let Some(next) = one.next_at { (ago(visit, next)) } }
-                            td {
-                                @if let Some(last) = &one.last_ended {
-                                    (state(last.state, visit.tongue)) " "
-                                    span class="soft" { (ago(visit, last.finished_at)) }
-                                }
-                            }
-                            (number(one.fired)) (number(one.skipped)) (number(one.missed))
-                        }
-                    }
-                }
+                (number(one.fired)) (number(one.skipped)) (number(one.missed))
             }
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }

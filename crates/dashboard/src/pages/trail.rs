@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{clock, command, empty, pager};
+use crate::show::{clock, command, empty, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -84,23 +84,15 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 }
 
 fn table(visit: &Visit, says: Says, lines: &[TrailLine]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.time()) }
-                        th scope="col" { (says.caller()) }
-                        th scope="col" { (says.operation()) }
-                        th scope="col" { (says.namespace()) }
-                        th scope="col" { (says.about()) }
-                        th scope="col" { (says.result()) }
-                    }
-                }
-                tbody { @for line in lines { (row(visit, says, line)) } }
-            }
-        }
-    }
+    let heads = html! {
+        th scope="col" { (says.time()) }
+        th scope="col" { (says.caller()) }
+        th scope="col" { (says.operation()) }
+        th scope="col" { (says.namespace()) }
+        th scope="col" { (says.about()) }
+        th scope="col" { (says.result()) }
+    };
+    scroll_table(None, heads, html! { @for line in lines { (row(visit, says, line)) } })
 }
 
 fn row(visit: &Visit, says: Says, line: &TrailLine) -> Markup {

@@ -10,7 +10,7 @@ use tenure_core::requests::{ListLeases, ListWorkers, Page, WorkerView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{ago, command, empty, id, pager};
+use crate::show::{ago, command, empty, id, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -68,28 +68,21 @@ fn table(
     workers: &[WorkerView],
     held: &BTreeMap<&str, Vec<&LeaseSummary>>,
 ) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (says.worker()) }
-                        th scope="col" { (says.host()) }
-                        th scope="col" { (says.version()) }
-                        th scope="col" { (says.queues()) }
-                        th scope="col" class="num" { (says.leases()) }
-                        th scope="col" { (says.runs()) }
-                        th scope="col" class="num" { (says.seen()) }
-                    }
-                }
-                tbody {
-                    @for worker in workers {
-                        (row(visit, says, worker, held.get(worker.id.as_str()).map_or(&[], Vec::as_slice)))
-                    }
-                }
-            }
+    let heads = html! {
+        th scope="col" { (says.worker()) }
+        th scope="col" { (says.host()) }
+        th scope="col" { (says.version()) }
+        th scope="col" { (says.queues()) }
+        th scope="col" class="num" { (says.leases()) }
+        th scope="col" { (says.runs()) }
+        th scope="col" class="num" { (says.seen()) }
+    };
+    let rows = html! {
+        @for worker in workers {
+            (row(visit, says, worker, held.get(worker.id.as_str()).map_or(&[], Vec::as_slice)))
         }
-    }
+    };
+    scroll_table(None, heads, rows)
 }
 
 fn row(visit: &Visit, says: Says, worker: &WorkerView, held: &[&LeaseSummary]) -> Markup {

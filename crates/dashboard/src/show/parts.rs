@@ -90,30 +90,32 @@ pub(crate) struct Confirm<'c> {
     pub back: String,
 }
 
-/// Draws a [`Confirm`] as a page.
-pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Unanswered> {
-    let words = PartWords(visit.tongue);
-    let class = if confirm.is_danger { "danger main" } else { "main" };
-    let body = html! {
-        section class="panel narrow" {
-            header { h1 { (confirm.title) } }
-            div class="body" {
-                form class="fields" method="post" action=(visit.link(&visit.path)) {
-                    @for says in &confirm.says { p { (says) } }
-                    @for (name, value) in confirm.fields {
-                        input type="hidden" name=(name) value=(value);
+impl Confirm<'_> {
+    /// Draws it as a page.
+    pub(crate) fn ask(self, visit: &Visit) -> Result<Drawn, Unanswered> {
+        let words = PartWords(visit.tongue);
+        let class = if self.is_danger { "danger main" } else { "main" };
+        let body = html! {
+            section class="panel narrow" {
+                header { h1 { (self.title) } }
+                div class="body" {
+                    form class="fields" method="post" action=(visit.link(&visit.path)) {
+                        @for says in &self.says { p { (says) } }
+                        @for (name, value) in self.fields {
+                            input type="hidden" name=(name) value=(value);
+                        }
+                        @if let Some(asks) = &self.asks { (asks) }
+                        div class="acts" {
+                            button class=(class) { (self.label) }
+                            a class="btn" href=(self.back) { (words.back()) }
+                        }
+                        code class="cmd" tabindex="0" { (self.command.text()) }
                     }
-                    @if let Some(asks) = &confirm.asks { (asks) }
-                    div class="acts" {
-                        button class=(class) { (confirm.label) }
-                        a class="btn" href=(confirm.back) { (words.back()) }
-                    }
-                    code class="cmd" tabindex="0" { (confirm.command.text()) }
                 }
             }
-        }
-    };
-    Sheet::still(confirm.title, body)
+        };
+        Sheet::still(self.title, body)
+    }
 }
 
 /// The question before the thing of this page is deleted. `noun`: its name on the command line; `list`: the path of its
@@ -125,19 +127,17 @@ pub(crate) fn ask_to_delete(
     what: String,
     label: String,
 ) -> Result<Drawn, Unanswered> {
-    ask_first(
-        visit,
-        Confirm {
-            title,
-            says: vec![what],
-            fields: &[],
-            asks: None,
-            label,
-            is_danger: true,
-            command: visit.command(&[noun, "delete", visit.name()]),
-            back: visit.to(list, visit.name()),
-        },
-    )
+    Confirm {
+        title,
+        says: vec![what],
+        fields: &[],
+        asks: None,
+        label,
+        is_danger: true,
+        command: visit.command(&[noun, "delete", visit.name()]),
+        back: visit.to(list, visit.name()),
+    }
+    .ask(visit)
 }
 
 /// The notice of the action that led here, if the address has one: `did` is one of these keys.
@@ -145,6 +145,18 @@ pub(crate) fn done(visit: &Visit, all: &[(&str, String)]) -> Markup {
     let did = visit.query.get("did");
     let found = all.iter().find(|(key, _)| Some(*key) == did);
     html! { @if let Some((_, says)) = found { p class="notice" role="status" { (says) } } }
+}
+
+/// A table that is scrolled sideways where the window is narrow: the cells of its head, and its rows.
+pub(crate) fn scroll_table(class: Option<&str>, heads: Markup, rows: Markup) -> Markup {
+    html! {
+        div class="scroll" {
+            table class=[class] {
+                thead { tr { (heads) } }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
 /// An empty list, with the reason.

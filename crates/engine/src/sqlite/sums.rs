@@ -8,6 +8,7 @@
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error};
+use tenure_core::words;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Half of the hash, as a number that SQLite stores in four bytes.
@@ -101,27 +102,18 @@ impl LifeSum<'_> {
     }
 }
 
-/// A text of a job that is written and read apart from the rest of its row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum JobText {
-    Payload,
-    Error,
-    Progress,
-    Result,
+words! {
+    /// A text of a job that is written and read apart from the rest of its row.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum JobText {
+        Payload = "payload",
+        Error = "error",
+        Progress = "progress",
+        Result = "result",
+    }
 }
 
 impl JobText {
-    pub(crate) const ALL: [JobText; 4] =
-        [JobText::Payload, JobText::Error, JobText::Progress, JobText::Result];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            JobText::Payload => "payload",
-            JobText::Error => "error",
-            JobText::Progress => "progress",
-            JobText::Result => "result",
-        }
-    }
     /// The checksum of this text of the job with this number.
     pub(crate) fn sum(self, seq: i64, text: &[u8]) -> i64 {
         short(xxh3_64_with_seed(text, (seq as u64) << 2 | self as u64))

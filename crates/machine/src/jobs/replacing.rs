@@ -77,7 +77,7 @@ impl Space {
             run_at: past.run_at.us(),
             until: past.until.us(),
         });
-        self.put_row(Kind::Replacing, by.as_str().to_owned(), row.as_ref());
+        self.put_row(Kind::Replacing, by.as_str(), row.as_ref());
     }
 
     pub(crate) fn restore_replacing(&mut self, by: &str, value: &str) -> Option<()> {

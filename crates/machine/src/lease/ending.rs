@@ -1,8 +1,8 @@
 //! The end of a lease: settle, reap, timeout and force are one step. All that it held returns together, and its outcome
 //! decides the job's next state.
 
-use crate::rows::JobEnd;
 use crate::rows::stored::lease_id;
+use crate::rows::{JobEnd, Kind};
 use crate::scarce::limits::Owes;
 use crate::state::{
     Awaited, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle, Seq,
@@ -98,7 +98,7 @@ impl Space {
         self.return_needs(&lease, &end, now);
         let outcome = end.outcome();
         let Some(slot) = lease.job else {
-            self.drop_lease_row(fence);
+            self.put(Kind::Lease, fence.to_string(), None);
             if !matches!(end, End::Undelivered | End::Copied) {
                 let until = now.plus(Span::from_us(STUB_US));
                 let outcome = if end.is_settle() { Outcome::Released } else { Outcome::Lost };

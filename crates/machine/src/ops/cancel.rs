@@ -1,7 +1,7 @@
 //! Cancel and delete: a job that is not running ends at once; a running one learns it by its next
 //! extend.
 
-use crate::answer::{Act, Context, JobAt};
+use crate::answer::{JobAt, acts};
 use crate::rows::{Archive, Archived};
 use crate::state::{Awaited, LiveJobId, Seq, Space, Stand};
 use tenure_core::events::{About, EventType};
@@ -148,17 +148,10 @@ fn about_archived(job: &Archived) -> About {
     }
 }
 
-impl Act for CancelJob {
-    type Known = JobAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let seq = context.space.cancel_job(&self.job, context.rest, context.now)?;
-        Ok(context.space.job_at(self.job, seq))
-    }
-}
-
-impl Act for DeleteJob {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_job(&self.job, context.rest, context.now)
-    }
+acts! {
+    CancelJob => JobAt, |ask, at| {
+        let seq = at.space.cancel_job(&ask.job, at.rest, at.now)?;
+        Ok(at.space.job_at(ask.job, seq))
+    };
+    DeleteJob => (), |ask, at| at.space.delete_job(&ask.job, at.rest, at.now);
 }

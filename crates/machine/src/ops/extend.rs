@@ -1,11 +1,10 @@
 //! Extend: keeps leases alive, and names those that are lost and those whose job should stop.
 
-use crate::answer::{Act, Context};
+use crate::answer::{Context, acts};
 use crate::rows::Archive;
 use crate::rows::stored::{lease_id, parse_lease_id};
 use crate::state::{LiveJobId, Space};
 use tenure_core::lease::{Extended, ExtendedLease, Fence};
-use tenure_core::refusal::Refusal;
 use tenure_core::requests::Extend;
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
@@ -56,10 +55,6 @@ impl Space {
     }
 }
 
-impl Act for Extend {
-    type Known = Extended;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, rest, .. } = context;
-        Ok(space.extend(self, rest, now))
-    }
+acts! {
+    Extend => Extended, |ask, Context { space, now, rest, .. }| Ok(space.extend(ask, rest, now));
 }

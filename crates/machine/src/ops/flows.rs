@@ -1,6 +1,6 @@
 //! Views of flows, parents and children, and the cancel of a whole flow.
 
-use crate::answer::{Act, Context};
+use crate::answer::acts;
 use crate::ops::cancel::Named;
 use crate::rows::Archive;
 use crate::state::{Kin, Parent, Seq, Space};
@@ -93,43 +93,20 @@ impl Space {
     }
 }
 
-impl Act for ListParents {
-    type Known = ParentsAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.list_parents(&self, context.rest)
-    }
-}
-
-impl Act for ListChildren {
-    type Known = ChildrenAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let parent = match context.space.named(&self.job, context.rest)? {
-            Named::Live(slot) => context.space.jobs[slot].seq,
+acts! {
+    ListParents => ParentsAt, |ask, at| at.space.list_parents(&ask, at.rest);
+    ListChildren => ChildrenAt, |ask, at| {
+        let parent = match at.space.named(&ask.job, at.rest)? {
+            Named::Live(slot) => at.space.jobs[slot].seq,
             Named::Finished(job) => job.seq,
         };
-        Ok(ChildrenAt { parent, request: self })
-    }
-}
-
-impl Act for ListFlows {
-    type Known = Listed<FlowView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_flows(self))
-    }
-}
-
-impl Act for GetFlow {
-    type Known = Box<FlowView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.flow_view(&self.flow).map(Box::new)
-    }
-}
-
-impl Act for CancelFlow {
-    type Known = Box<FlowView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.flow_view(&self.flow)?;
-        context.space.cancel_flow(&self.flow, context.now);
-        context.space.flow_view(&self.flow).map(Box::new)
-    }
+        Ok(ChildrenAt { parent, request: ask })
+    };
+    ListFlows => Listed<FlowView>, |ask, at| Ok(at.space.list_flows(ask));
+    GetFlow => Box<FlowView>, |ask, at| at.space.flow_view(&ask.flow).map(Box::new);
+    CancelFlow => Box<FlowView>, |ask, at| {
+        at.space.flow_view(&ask.flow)?;
+        at.space.cancel_flow(&ask.flow, at.now);
+        at.space.flow_view(&ask.flow).map(Box::new)
+    };
 }

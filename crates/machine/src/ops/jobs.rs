@@ -1,11 +1,10 @@
 //! Views of jobs, and changes of many: only rows find these, so the engine runs them.
 
-use crate::answer::{Act, Context, Elsewhere, ExplainedAt, JobAt};
+use crate::answer::{Elsewhere, ExplainedAt, JobAt, acts};
 use crate::ops::cancel::Named;
 use crate::rows::stored::Stands;
 use crate::state::{Seq, Space};
 use tenure_core::names::JobRef;
-use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     CancelJobs, DeleteJobs, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, ReadEvents,
     RetryJobs,
@@ -28,43 +27,28 @@ impl Space {
     }
 }
 
-impl Act for GetJob {
-    type Known = JobAt;
-    fn act(self, context: Context<'_>) -> Result<JobAt, Refusal> {
-        let named = context.space.named(&self.job, context.rest)?;
-        Ok(context.space.named_at(self.job, &named))
-    }
-}
-
-impl Act for GetResult {
-    type Known = JobAt;
-    fn act(self, context: Context<'_>) -> Result<JobAt, Refusal> {
-        let named = context.space.named(&self.job, context.rest)?;
-        Ok(context.space.named_at(self.job, &named))
-    }
-}
-
-impl Act for ExplainJob {
-    type Known = ExplainedAt;
-    fn act(self, context: Context<'_>) -> Result<ExplainedAt, Refusal> {
-        let named = context.space.named(&self.job, context.rest)?;
-        let at = context.space.named_at(self.job, &named);
+acts! {
+    GetJob => JobAt, |ask, at| {
+        let named = at.space.named(&ask.job, at.rest)?;
+        Ok(at.space.named_at(ask.job, &named))
+    };
+    GetResult => JobAt, |ask, at| {
+        let named = at.space.named(&ask.job, at.rest)?;
+        Ok(at.space.named_at(ask.job, &named))
+    };
+    ExplainJob => ExplainedAt, |ask, at| {
+        let named = at.space.named(&ask.job, at.rest)?;
+        let shown = at.space.named_at(ask.job, &named);
         let explained = match named {
-            Named::Live(slot) => context.space.explain_job(slot, context.now),
+            Named::Live(slot) => at.space.explain_job(slot, at.now),
             Named::Finished(job) => Space::explain_finished(job.id, job.state),
         };
-        Ok(ExplainedAt(explained, at))
-    }
-}
-
-macro_rules! elsewhere {
-    ($($request:ident)*) => {
-        $(impl Act for $request {
-            type Known = Elsewhere;
-            fn act(self, _: Context<'_>) -> Result<Elsewhere, Refusal> {
-                Ok(Elsewhere)
-            }
-        })*
+        Ok(ExplainedAt(explained, shown))
     };
+    ListJobs => Elsewhere, |_, _| Ok(Elsewhere);
+    CancelJobs => Elsewhere, |_, _| Ok(Elsewhere);
+    RetryJobs => Elsewhere, |_, _| Ok(Elsewhere);
+    DeleteJobs => Elsewhere, |_, _| Ok(Elsewhere);
+    ListFailures => Elsewhere, |_, _| Ok(Elsewhere);
+    ReadEvents => Elsewhere, |_, _| Ok(Elsewhere);
 }
-elsewhere! { ListJobs CancelJobs RetryJobs DeleteJobs ListFailures ReadEvents }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::answer::{Act, Context, Elsewhere};
+use crate::answer::{Elsewhere, acts};
 use crate::facts::Granted;
 use crate::queue::waiting::{Called, NewCaller, TRIES_MAX};
 use crate::state::{Asker, HeldLimit, QueueId, Space, Taker, TakerId};
@@ -254,17 +254,8 @@ impl Space {
     }
 }
 
-/// A lease call is a command of its own, because it may wait: see [`crate::Command::Lease`].
-impl Act for Lease {
-    type Known = Elsewhere;
-    fn act(self, _: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(Elsewhere)
-    }
-}
-
-impl Act for ListLeases {
-    type Known = Listed<LeaseSummary>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_leases(&self))
-    }
+acts! {
+    // A lease call is a command of its own, because it may wait: see [`crate::Command::Lease`].
+    Lease => Elsewhere, |_, _| Ok(Elsewhere);
+    ListLeases => Listed<LeaseSummary>, |ask, at| Ok(at.space.list_leases(&ask));
 }

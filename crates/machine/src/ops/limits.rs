@@ -1,7 +1,7 @@
 //! Limits: caps that are set, paused and observed at run time. A change takes effect at once, also for waiting calls
 //! and jobs.
 
-use crate::answer::{Act, Context};
+use crate::answer::acts;
 use crate::state::Space;
 use tenure_core::events::{About, EventType};
 use tenure_core::gauge::Gauge;
@@ -186,69 +186,36 @@ impl Space {
     }
 }
 
-impl Act for ListLimits {
-    type Known = Listed<LimitView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_limits(&self.page, context.now))
-    }
-}
-
-impl Act for GetLimit {
-    type Known = LimitView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        if !context.space.limit_is_known(&self.limit) {
-            return Err(limit_not_found(&self.limit));
+acts! {
+    ListLimits => Listed<LimitView>, |ask, at| Ok(at.space.list_limits(&ask.page, at.now));
+    GetLimit => LimitView, |ask, at| {
+        if !at.space.limit_is_known(&ask.limit) {
+            return Err(limit_not_found(&ask.limit));
         }
-        Ok(context.space.limit_view(&self.limit, true, context.now))
-    }
-}
-
-impl Act for PutLimit {
-    type Known = Put<LimitView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let name = self.limit.clone();
-        let created = context.space.put_limit(self, context.now)?;
-        Ok(Put { view: context.space.limit_view(&name, true, context.now), created })
-    }
-}
-
-impl Act for PatchLimit {
-    type Known = Put<LimitView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let name = self.limit.clone();
-        let created = context.space.patch_limit(self, context.now)?;
-        Ok(Put { view: context.space.limit_view(&name, true, context.now), created })
-    }
-}
-
-impl Act for DeleteLimit {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_limit(&self.limit, context.now)
-    }
-}
-
-impl Act for PauseLimit {
-    type Known = LimitView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.pause_limit(&self.limit, self.until, context.now)?;
-        Ok(context.space.limit_view(&self.limit, true, context.now))
-    }
-}
-
-impl Act for ResumeLimit {
-    type Known = LimitView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.resume_limit(&self.limit, context.now)?;
-        Ok(context.space.limit_view(&self.limit, true, context.now))
-    }
-}
-
-impl Act for ObserveLimit {
-    type Known = LimitView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let name = self.limit.clone();
-        context.space.observe_limit(self, context.now)?;
-        Ok(context.space.limit_view(&name, true, context.now))
-    }
+        Ok(at.space.limit_view(&ask.limit, true, at.now))
+    };
+    PutLimit => Put<LimitView>, |ask, at| {
+        let name = ask.limit.clone();
+        let created = at.space.put_limit(ask, at.now)?;
+        Ok(Put { view: at.space.limit_view(&name, true, at.now), created })
+    };
+    PatchLimit => Put<LimitView>, |ask, at| {
+        let name = ask.limit.clone();
+        let created = at.space.patch_limit(ask, at.now)?;
+        Ok(Put { view: at.space.limit_view(&name, true, at.now), created })
+    };
+    DeleteLimit => (), |ask, at| at.space.delete_limit(&ask.limit, at.now);
+    PauseLimit => LimitView, |ask, at| {
+        at.space.pause_limit(&ask.limit, ask.until, at.now)?;
+        Ok(at.space.limit_view(&ask.limit, true, at.now))
+    };
+    ResumeLimit => LimitView, |ask, at| {
+        at.space.resume_limit(&ask.limit, at.now)?;
+        Ok(at.space.limit_view(&ask.limit, true, at.now))
+    };
+    ObserveLimit => LimitView, |ask, at| {
+        let name = ask.limit.clone();
+        at.space.observe_limit(ask, at.now)?;
+        Ok(at.space.limit_view(&name, true, at.now))
+    };
 }

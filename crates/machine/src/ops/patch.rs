@@ -1,7 +1,7 @@
 //! Patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
 //! its `run_at` changes.
 
-use crate::answer::{Act, Context, JobAt};
+use crate::answer::{JobAt, acts};
 use crate::ops::cancel::Named;
 use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, ContentPatch};
@@ -124,11 +124,10 @@ impl Space {
     }
 }
 
-impl Act for PatchJob {
-    type Known = JobAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let job = self.job.clone();
-        let seq = context.space.patch_job(self, context.rest, context.now)?;
-        Ok(context.space.job_at(job, seq))
-    }
+acts! {
+    PatchJob => JobAt, |ask, at| {
+        let job = ask.job.clone();
+        let seq = at.space.patch_job(ask, at.rest, at.now)?;
+        Ok(at.space.job_at(job, seq))
+    };
 }

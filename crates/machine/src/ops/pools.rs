@@ -1,6 +1,7 @@
 //! Pools: sets of resources with settings, and the lookup of a path.
 
-use crate::answer::{Act, Context};
+use crate::answer::acts;
+use crate::rows::Kind;
 use crate::state::{DoorId, LiveResourceId, PoolId, Space};
 use tenure_core::events::{About, EventType};
 use tenure_core::names::{PoolName, ResourceId};
@@ -74,7 +75,7 @@ impl Space {
         self.pool_happens(name, EventType::PoolDeleted, now);
         // Its jobs wait with `never_fits` until the pool is back.
         self.pools[pool].settings = None;
-        self.forget_pool_row(name);
+        self.put(Kind::Pool, name.as_str(), None);
         self.pools.unmark(pool);
         self.pools[pool].uses += 1;
         for resource in resources {
@@ -103,40 +104,19 @@ impl Space {
     }
 }
 
-impl Act for ListPools {
-    type Known = Listed<PoolView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_pools(&self.page))
-    }
-}
-
-impl Act for GetPool {
-    type Known = PoolView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = context.space.pool_named(&self.pool)?;
-        Ok(context.space.pool_view(pool))
-    }
-}
-
-impl Act for PutPool {
-    type Known = Put<PoolView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (pool, created) = context.space.put_pool(self, context.now);
-        Ok(Put { view: context.space.pool_view(pool), created })
-    }
-}
-
-impl Act for PatchPool {
-    type Known = Put<PoolView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (pool, created) = context.space.patch_pool(self, context.now)?;
-        Ok(Put { view: context.space.pool_view(pool), created })
-    }
-}
-
-impl Act for DeletePool {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_pool(&self.pool, context.now)
-    }
+acts! {
+    ListPools => Listed<PoolView>, |ask, at| Ok(at.space.list_pools(&ask.page));
+    GetPool => PoolView, |ask, at| {
+        let pool = at.space.pool_named(&ask.pool)?;
+        Ok(at.space.pool_view(pool))
+    };
+    PutPool => Put<PoolView>, |ask, at| {
+        let (pool, created) = at.space.put_pool(ask, at.now);
+        Ok(Put { view: at.space.pool_view(pool), created })
+    };
+    PatchPool => Put<PoolView>, |ask, at| {
+        let (pool, created) = at.space.patch_pool(ask, at.now)?;
+        Ok(Put { view: at.space.pool_view(pool), created })
+    };
+    DeletePool => (), |ask, at| at.space.delete_pool(&ask.pool, at.now);
 }

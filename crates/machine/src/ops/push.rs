@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::answer::{Act, Context};
+use crate::answer::{Context, acts};
 use crate::jobs::replacing::may_replace;
 use crate::ops::after::{Fate, Heir, Way};
 use crate::ops::push_plan::{Goes, JobsAndKinship, PushPlan, PushedOne};
@@ -668,10 +668,6 @@ impl Space {
     }
 }
 
-impl Act for Push {
-    type Known = Vec<PushedOne>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, next_seq, rest } = context;
-        space.push(self.jobs, next_seq, rest, now)
-    }
+acts! {
+    Push => Vec<PushedOne>, |ask, Context { space, now, next_seq, rest }| space.push(ask.jobs, next_seq, rest, now);
 }

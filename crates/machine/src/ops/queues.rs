@@ -1,6 +1,7 @@
 //! Queues: defaults, shares, pause, delete.
 
-use crate::answer::{Act, Context};
+use crate::answer::acts;
+use crate::rows::Kind;
 use crate::state::{Entry, Place, QueueId, Space};
 use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
 use tenure_core::events::{About, EventType};
@@ -100,7 +101,7 @@ impl Space {
         for rank in self.lines[queue].priorities.keys().copied().collect::<Vec<_>>() {
             self.lines.void_priority(queue, rank);
         }
-        self.forget_queue_row(name);
+        self.put(Kind::Queue, name.as_str(), None);
         self.lines.unmark_queue(queue);
         self.lines[queue].hidden = true;
         self.drop_hidden_queue_if_idle(queue);
@@ -124,7 +125,7 @@ impl Space {
         let ends = q.used_at.plus(Span::from_us(FORGET_US));
         if q.is_idle() && (q.hidden || unset && ends <= now) {
             if !q.hidden {
-                self.forget_queue_row(&name);
+                self.put(Kind::Queue, name.as_str(), None);
                 self.lines.unmark_queue(queue);
             }
             self.drop_queue(queue, &name);
@@ -182,56 +183,27 @@ impl Space {
     }
 }
 
-impl Act for ListQueues {
-    type Known = Listed<QueueView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_queues(&self.page, context.now))
-    }
-}
-
-impl Act for GetQueue {
-    type Known = QueueView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let queue = context.space.queue_named(&self.queue)?;
-        Ok(context.space.queue_shown(queue, context.now))
-    }
-}
-
-impl Act for PutQueue {
-    type Known = Put<QueueView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (queue, created) = context.space.put_queue(self, context.now)?;
-        Ok(Put { view: context.space.queue_shown(queue, context.now), created })
-    }
-}
-
-impl Act for PatchQueue {
-    type Known = Put<QueueView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (queue, created) = context.space.patch_queue(self, context.now)?;
-        Ok(Put { view: context.space.queue_shown(queue, context.now), created })
-    }
-}
-
-impl Act for DeleteQueue {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_queue(&self.queue, context.now)
-    }
-}
-
-impl Act for PauseQueue {
-    type Known = QueueView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let queue = context.space.pause_queue(&self.queue, self.until, context.now);
-        Ok(context.space.queue_shown(queue, context.now))
-    }
-}
-
-impl Act for ResumeQueue {
-    type Known = QueueView;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let queue = context.space.resume_queue(&self.queue, context.now)?;
-        Ok(context.space.queue_shown(queue, context.now))
-    }
+acts! {
+    ListQueues => Listed<QueueView>, |ask, at| Ok(at.space.list_queues(&ask.page, at.now));
+    GetQueue => QueueView, |ask, at| {
+        let queue = at.space.queue_named(&ask.queue)?;
+        Ok(at.space.queue_shown(queue, at.now))
+    };
+    PutQueue => Put<QueueView>, |ask, at| {
+        let (queue, created) = at.space.put_queue(ask, at.now)?;
+        Ok(Put { view: at.space.queue_shown(queue, at.now), created })
+    };
+    PatchQueue => Put<QueueView>, |ask, at| {
+        let (queue, created) = at.space.patch_queue(ask, at.now)?;
+        Ok(Put { view: at.space.queue_shown(queue, at.now), created })
+    };
+    DeleteQueue => (), |ask, at| at.space.delete_queue(&ask.queue, at.now);
+    PauseQueue => QueueView, |ask, at| {
+        let queue = at.space.pause_queue(&ask.queue, ask.until, at.now);
+        Ok(at.space.queue_shown(queue, at.now))
+    };
+    ResumeQueue => QueueView, |ask, at| {
+        let queue = at.space.resume_queue(&ask.queue, at.now)?;
+        Ok(at.space.queue_shown(queue, at.now))
+    };
 }

@@ -2,7 +2,7 @@
 //!
 //! A sync changes id, data, tags and slots and nothing else. It is one step: others see the old set or the new one.
 
-use crate::answer::{Act, Context, WithoutData};
+use crate::answer::{WithoutData, acts};
 use crate::rows::DataKey;
 use crate::state::{LiveResourceId, PoolId, Space};
 use tenure_core::events::{About, EventType};
@@ -236,6 +236,11 @@ impl Space {
         self.refresh_resource(slot, now);
         Ok(slot)
     }
+
+    fn shown_resource(&self, resource: LiveResourceId, now: Moment) -> WithoutData<ResourceView> {
+        let pool = self.pools[self.pools[resource].pool].name.clone();
+        WithoutData { pool, reply: self.resource_view(resource, now) }
+    }
 }
 
 #[derive(PartialEq, Eq)]
@@ -245,86 +250,41 @@ enum Upserted {
     Same,
 }
 
-impl Act for SyncResources {
-    type Known = Synced;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let rest = context.rest;
-        context.space.sync_resources(self, &|key, data| rest.has_data(key, data), context.now)
-    }
-}
-
-impl Act for AddResources {
-    type Known = WithoutData<Vec<ResourceView>>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (pool, rest, now) = (self.pool.clone(), context.rest, context.now);
-        let added = context.space.add_resources(self, &|key, data| rest.has_data(key, data), now);
-        let reply = added.into_iter().map(|one| context.space.resource_view(one, now)).collect();
+acts! {
+    SyncResources => Synced, |ask, at| {
+        let rest = at.rest;
+        at.space.sync_resources(ask, &|key, data| rest.has_data(key, data), at.now)
+    };
+    AddResources => WithoutData<Vec<ResourceView>>, |ask, at| {
+        let (pool, rest, now) = (ask.pool.clone(), at.rest, at.now);
+        let added = at.space.add_resources(ask, &|key, data| rest.has_data(key, data), now);
+        let reply = added.into_iter().map(|one| at.space.resource_view(one, now)).collect();
         Ok(WithoutData { pool, reply })
-    }
-}
-
-impl Act for ListResources {
-    type Known = WithoutData<Listed<ResourceView>>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = context.space.pool_named(&self.pool)?;
-        let reply = context.space.list_resources(pool, &self.page, context.now);
-        Ok(WithoutData { pool: self.pool, reply })
-    }
-}
-
-impl Act for GetResource {
-    type Known = WithoutData<ResourceView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = self.pool.clone();
-        let resource = context.space.resource_named(&self.pool, &self.resource)?;
-        let reply = context.space.resource_view(resource, context.now);
-        Ok(WithoutData { pool, reply })
-    }
-}
-
-impl Act for PatchResource {
-    type Known = WithoutData<ResourceView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = self.pool.clone();
-        let resource = context.space.patch_resource(self, context.now)?;
-        let reply = context.space.resource_view(resource, context.now);
-        Ok(WithoutData { pool, reply })
-    }
-}
-
-impl Act for DeleteResource {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.delete_resource(&self.pool, &self.resource, context.now)
-    }
-}
-
-impl Act for CoolResource {
-    type Known = WithoutData<ResourceView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = self.pool.clone();
-        let resource = context.space.cool_resource(self, context.now)?;
-        let reply = context.space.resource_view(resource, context.now);
-        Ok(WithoutData { pool, reply })
-    }
-}
-
-impl Act for BanResource {
-    type Known = WithoutData<ResourceView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = self.pool.clone();
-        let resource = context.space.ban_resource(self, context.now)?;
-        let reply = context.space.resource_view(resource, context.now);
-        Ok(WithoutData { pool, reply })
-    }
-}
-
-impl Act for RestoreResource {
-    type Known = WithoutData<ResourceView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let pool = self.pool.clone();
-        let resource = context.space.restore_resource(&self.pool, &self.resource, context.now)?;
-        let reply = context.space.resource_view(resource, context.now);
-        Ok(WithoutData { pool, reply })
-    }
+    };
+    ListResources => WithoutData<Listed<ResourceView>>, |ask, at| {
+        let pool = at.space.pool_named(&ask.pool)?;
+        let reply = at.space.list_resources(pool, &ask.page, at.now);
+        Ok(WithoutData { pool: ask.pool, reply })
+    };
+    GetResource => WithoutData<ResourceView>, |ask, at| {
+        let resource = at.space.resource_named(&ask.pool, &ask.resource)?;
+        Ok(at.space.shown_resource(resource, at.now))
+    };
+    PatchResource => WithoutData<ResourceView>, |ask, at| {
+        let resource = at.space.patch_resource(ask, at.now)?;
+        Ok(at.space.shown_resource(resource, at.now))
+    };
+    DeleteResource => (), |ask, at| at.space.delete_resource(&ask.pool, &ask.resource, at.now);
+    CoolResource => WithoutData<ResourceView>, |ask, at| {
+        let resource = at.space.cool_resource(ask, at.now)?;
+        Ok(at.space.shown_resource(resource, at.now))
+    };
+    BanResource => WithoutData<ResourceView>, |ask, at| {
+        let resource = at.space.ban_resource(ask, at.now)?;
+        Ok(at.space.shown_resource(resource, at.now))
+    };
+    RestoreResource => WithoutData<ResourceView>, |ask, at| {
+        let resource = at.space.restore_resource(&ask.pool, &ask.resource, at.now)?;
+        Ok(at.space.shown_resource(resource, at.now))
+    };
 }

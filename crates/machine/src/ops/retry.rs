@@ -1,6 +1,6 @@
 //! Retry and run-now: a finished job is ready again; a scheduled one does not wait for its time.
 
-use crate::answer::{Act, Context, JobAt};
+use crate::answer::{Context, JobAt, acts};
 use crate::ops::cancel::Named;
 use crate::rows::stored::StoredLife;
 use crate::rows::{Archive, Archived};
@@ -155,19 +155,13 @@ impl Space {
     }
 }
 
-impl Act for RetryJob {
-    type Known = RetriedAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, rest, .. } = context;
-        let (seq, cancelled_children) = space.retry_job(&self.job, self.finished_at, rest, now)?;
-        Ok(RetriedAt { at: space.job_at(self.job, seq), cancelled_children })
-    }
-}
-
-impl Act for RunJobNow {
-    type Known = JobAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let seq = context.space.run_job_now(&self.job, context.rest, context.now)?;
-        Ok(context.space.job_at(self.job, seq))
-    }
+acts! {
+    RetryJob => RetriedAt, |ask, Context { space, now, rest, .. }| {
+        let (seq, cancelled_children) = space.retry_job(&ask.job, ask.finished_at, rest, now)?;
+        Ok(RetriedAt { at: space.job_at(ask.job, seq), cancelled_children })
+    };
+    RunJobNow => JobAt, |ask, at| {
+        let seq = at.space.run_job_now(&ask.job, at.rest, at.now)?;
+        Ok(at.space.job_at(ask.job, seq))
+    };
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use tenure_core::events::{About, EventType};
 use tenure_core::flow::Kinship;
 
-use crate::answer::{Act, Context};
+use crate::answer::{Context, acts};
 use crate::ops::push::PushedBy;
 use crate::ops::push_plan::PushedOne;
-use crate::rows::Archive;
 use crate::rows::schedule_text::job_text;
 use crate::rows::stored::Stands;
+use crate::rows::{Archive, Kind};
 use crate::state::{LiveScheduleId, Origin, Schedule, Seq, Space};
 use tenure_core::job::MadeBy;
 use tenure_core::lease::Later;
@@ -345,7 +345,7 @@ impl Space {
             self.delete_schedule(slot, now);
         }
         if let Some(version) = version {
-            self.synced_set_row(&owner, version);
+            self.put(Kind::SyncedSet, owner.as_str(), Some(version.to_string()));
             self.schedules.set_version_of_set(owner, version);
         }
         Ok(done)
@@ -460,85 +460,43 @@ fn unnamed_queue() -> tenure_core::names::QueueName {
     }
 }
 
-impl Act for ListSchedules {
-    type Known = ListedWithoutNext;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_schedules(&self, context.now))
-    }
-}
-
-impl Act for GetSchedule {
-    type Known = WithoutNext;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let slot = context.space.schedule_named(&self.schedule)?;
-        Ok(context.space.schedule_view(slot, context.now))
-    }
-}
-
-impl Act for PutSchedule {
-    type Known = Put<WithoutNext>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, .. } = context;
-        let (slot, created) = space.put_schedule(&self.schedule, *self.settings, self.plan, now)?;
+acts! {
+    ListSchedules => ListedWithoutNext, |ask, at| Ok(at.space.list_schedules(&ask, at.now));
+    GetSchedule => WithoutNext, |ask, at| {
+        let slot = at.space.schedule_named(&ask.schedule)?;
+        Ok(at.space.schedule_view(slot, at.now))
+    };
+    PutSchedule => Put<WithoutNext>, |ask, Context { space, now, .. }| {
+        let (slot, created) = space.put_schedule(&ask.schedule, *ask.settings, ask.plan, now)?;
         Ok(Put { view: space.schedule_view(slot, now), created })
-    }
-}
-
-impl Act for PatchSchedule {
-    type Known = Put<WithoutNext>;
-    fn act(mut self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, .. } = context;
-        let (id, plan) = (self.schedule.clone(), self.plan.take());
+    };
+    PatchSchedule => Put<WithoutNext>, |mut ask, Context { space, now, .. }| {
+        let (id, plan) = (ask.schedule.clone(), ask.plan.take());
         let old = settings_of(&space.schedules.read(space.schedule_named(&id)?));
-        let (slot, created) = space.put_schedule(&id, self.applied(&old)?, plan, now)?;
+        let (slot, created) = space.put_schedule(&id, ask.applied(&old)?, plan, now)?;
         Ok(Put { view: space.schedule_view(slot, now), created })
-    }
-}
-
-impl Act for DeleteSchedule {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let slot = context.space.schedule_named(&self.schedule)?;
-        context.space.delete_schedule(slot, context.now);
+    };
+    DeleteSchedule => (), |ask, at| {
+        let slot = at.space.schedule_named(&ask.schedule)?;
+        at.space.delete_schedule(slot, at.now);
         Ok(())
-    }
-}
-
-impl Act for PauseSchedule {
-    type Known = WithoutNext;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, .. } = context;
-        let slot = space.schedule_named(&self.schedule)?;
-        space.pause_schedule(slot, self.until, now);
+    };
+    PauseSchedule => WithoutNext, |ask, Context { space, now, .. }| {
+        let slot = space.schedule_named(&ask.schedule)?;
+        space.pause_schedule(slot, ask.until, now);
         Ok(space.schedule_view(slot, now))
-    }
-}
-
-impl Act for ResumeSchedule {
-    type Known = WithoutNext;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, .. } = context;
-        let slot = space.schedule_named(&self.schedule)?;
+    };
+    ResumeSchedule => WithoutNext, |ask, Context { space, now, .. }| {
+        let slot = space.schedule_named(&ask.schedule)?;
         space.resume_schedule(slot, now);
         Ok(space.schedule_view(slot, now))
-    }
-}
-
-impl Act for RunScheduleNow {
-    type Known = PushedAt;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, next_seq, rest } = context;
-        let slot = space.schedule_named(&self.schedule)?;
-        let one = space.run_schedule_now(slot, self.id, next_seq, rest, now)?;
+    };
+    RunScheduleNow => PushedAt, |ask, Context { space, now, next_seq, rest }| {
+        let slot = space.schedule_named(&ask.schedule)?;
+        let one = space.run_schedule_now(slot, ask.id, next_seq, rest, now)?;
         let live = space.jobs.by_seq(one.seq);
         let stands = live.map(|live| space.stands_of(live)).unwrap_or_default();
         Ok(PushedAt { one, stands })
-    }
-}
-
-impl Act for SyncSchedules {
-    type Known = SyncedSchedules;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.sync_schedules(self, context.now)
-    }
+    };
+    SyncSchedules => SyncedSchedules, |ask, at| at.space.sync_schedules(ask, at.now);
 }

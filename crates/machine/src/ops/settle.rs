@@ -3,7 +3,7 @@
 //! Only the holder may settle, once. A late or foreign settle changes nothing; a repeat of the same settle gets the
 //! first answer.
 
-use crate::answer::{Act, Context};
+use crate::answer::{Context, acts};
 use crate::lease::ending::End;
 use crate::ops::follow_ups::{FollowUps, kinship_of};
 use crate::ops::push::PushedBy;
@@ -338,20 +338,10 @@ impl Space {
     }
 }
 
-/// The settles alone: the lease call of the same request is the engine's next command, because it may wait.
-impl Act for Settle {
-    type Known = Vec<SettledOne>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let Context { space, now, next_seq, rest } = context;
-        space.settle(self.settle, next_seq, rest, now)
-    }
-}
-
-impl Act for ForceLease {
-    type Known = ();
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        context.space.force_lease(&self.lease, context.now)
-    }
+acts! {
+    // The settles alone: the lease call of the same request is the engine's next command, because it may wait.
+    Settle => Vec<SettledOne>, |ask, Context { space, now, next_seq, rest }| space.settle(ask.settle, next_seq, rest, now);
+    ForceLease => (), |ask, at| at.space.force_lease(&ask.lease, at.now);
 }
 
 /// The end of a lease that its holder asks for.

@@ -1,26 +1,10 @@
 //! Views of a whole namespace: workers, totals, the audit.
 
-use crate::answer::{Act, Compared, Context, Totals};
-use tenure_core::refusal::Refusal;
+use crate::answer::{Compared, Totals, acts};
 use tenure_core::requests::{Audit, GetStats, ListWorkers, Listed, WorkerView};
 
-impl Act for ListWorkers {
-    type Known = Listed<WorkerView>;
-    fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.list_workers(&self.page, context.now))
-    }
-}
-
-impl Act for GetStats {
-    type Known = Totals;
-    fn act(self, context: Context<'_>) -> Result<Totals, Refusal> {
-        Ok(Totals(context.space.get_stats(context.now)))
-    }
-}
-
-impl Act for Audit {
-    type Known = Compared;
-    fn act(self, context: Context<'_>) -> Result<Compared, Refusal> {
-        Ok(Compared { found: context.space.audit(context.now), deep: self.deep })
-    }
+acts! {
+    ListWorkers => Listed<WorkerView>, |ask, at| Ok(at.space.list_workers(&ask.page, at.now));
+    GetStats => Totals, |_, at| Ok(Totals(at.space.get_stats(at.now)));
+    Audit => Compared, |ask, at| Ok(Compared { found: at.space.audit(at.now), deep: ask.deep });
 }

@@ -18,7 +18,7 @@ use tenure_core::trace::TraceParent;
 use crate::rows::codec::{Reader, Writer};
 use crate::rows::drain::MetaRow;
 use crate::rows::entries::{decode_events, encode_events};
-use crate::rows::stored::{outcome_byte, outcome_of};
+use crate::rows::stored::outcome_of;
 use crate::rows::{ContentPatch, JobChange, JobContent, JobEnd, KeptUntil, Kind, RowKey, Rows};
 use crate::state::Seq;
 
@@ -107,7 +107,7 @@ impl Changes {
             out.w.u32(*attempt);
             out.w.moment(*at);
             out.w.text(error);
-            out.w.byte(outcome_byte(*outcome));
+            out.w.byte(*outcome as u8);
         }
         out.w.u64(other.len() as u64);
         for (RowKey { namespace, kind, key }, value) in other {

@@ -12,7 +12,7 @@ use crate::state::{
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
 use tenure_core::names::{
-    Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
+    Group, JobId, LimitName, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
 };
 use tenure_core::settings::{PoolSettings, QueueSettings, ResourceState};
 use tenure_core::time::Moment;
@@ -180,22 +180,19 @@ impl Space {
     }
 
     /// Writes a row in JSON; `None` deletes it.
-    pub(crate) fn put_row<T: Serialize>(&mut self, kind: Kind, key: String, row: Option<&T>) {
+    pub(crate) fn put_row(
+        &mut self,
+        kind: Kind,
+        key: impl Into<String>,
+        row: Option<&impl Serialize>,
+    ) {
         self.put(kind, key, row.and_then(json));
     }
 
-    pub(crate) fn put_text(&mut self, kind: Kind, key: String, row: Option<String>) {
-        self.put(kind, key, row);
-    }
-
-    fn put(&mut self, kind: Kind, key: impl Into<String>, row: Option<String>) {
+    /// Writes a row; `None` deletes it.
+    pub(crate) fn put(&mut self, kind: Kind, key: impl Into<String>, row: Option<String>) {
         let key = self.key(kind, key);
         self.outbox.put(key, row);
-    }
-
-    /// Deletes the row of a limit's state.
-    pub(crate) fn forget_limit_row(&mut self, name: &LimitName) {
-        self.put(Kind::Limit, name.as_str(), None);
     }
 
     /// Writes the row of a limit's setting.
@@ -207,14 +204,6 @@ impl Space {
             })
         });
         self.put(Kind::LimitSetting, name.as_str(), row);
-    }
-
-    pub(crate) fn forget_queue_row(&mut self, name: &QueueName) {
-        self.put(Kind::Queue, name.as_str(), None);
-    }
-
-    pub(crate) fn forget_pool_row(&mut self, name: &PoolName) {
-        self.put(Kind::Pool, name.as_str(), None);
     }
 
     pub(crate) fn forget_resource_row(&mut self, pool: &PoolName, id: &ResourceId) {
@@ -240,10 +229,6 @@ impl Space {
         if had_row {
             self.put(Kind::ScheduledJob, id.as_str(), None);
         }
-    }
-
-    pub(crate) fn synced_set_row(&mut self, owner: &Owner, version: u64) {
-        self.put(Kind::SyncedSet, owner.as_str(), Some(version.to_string()));
     }
 
     /// Writes the row of a unique key with its holder.
@@ -288,10 +273,6 @@ impl Space {
             Some(Some(slot)) => self.jobs.mark(slot),
             Some(None) | None => self.lease_row(fence),
         }
-    }
-
-    pub(crate) fn drop_lease_row(&mut self, fence: Fence) {
-        self.put(Kind::Lease, fence.to_string(), None);
     }
 
     fn turn_key(&self, queue: &QueueName, rank: i16, group: Option<&Group>) -> String {

@@ -4,6 +4,7 @@
 //! stored by their index in [`Field::ALL`], so that list only grows at its end; types are stored by name.
 
 use crate::rows::codec::{Reader, Writer};
+use crate::rows::stored::outcome_of;
 use std::borrow::Cow;
 use tenure_core::access::TokenName;
 use tenure_core::events::{About, BlockedOn, EventType, Field, Happened};
@@ -194,7 +195,7 @@ impl Value for Outcome {
         out.byte(*self as u8);
     }
     fn read(input: &mut Reader<'_>) -> Option<Self> {
-        Outcome::ALL.get(usize::from(input.byte()?)).copied()
+        outcome_of(input.byte()?)
     }
 }
 

@@ -23,6 +23,7 @@ use tenure_core::names::{FlowName, JobId, Namespace, PoolName, QueueName, Resour
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
+use tenure_core::words;
 
 /// The content of a job's row, written when it is new or changed.
 #[derive(Clone, PartialEq, Debug)]
@@ -104,100 +105,54 @@ pub struct JobChange {
     pub deleted: bool,
 }
 
-/// Kinds of the rows that are not jobs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
-    /// Numbers of the namespace.
-    Meta,
-    /// Settings and pause of a queue.
-    Queue,
-    /// The virtual time of a group; for jobs without a group, the time of their priority.
-    Turn,
-    /// The setting of a limit or template.
-    LimitSetting,
-    /// The state of a limit: debt, pause, rests, observation.
-    Limit,
-    /// The settings of a pool.
-    Pool,
-    /// A resource, without its data.
-    Resource,
-    /// A schedule, and its job unless that is long.
-    Schedule,
-    /// The long job of a schedule, which is written when it changes and not at each occurrence.
-    ScheduledJob,
-    /// The version of the set of schedules in an owner's last sync.
-    SyncedSet,
-    /// An edge: a job or a flow, and one child that waits or was notified.
-    Edge,
-    /// A finished job that is kept for its dependents.
-    Followed,
-    /// The parents of an ended job, until it has let them all go.
-    Leaving,
-    /// The counts of a flow.
-    Flow,
-    /// A lease without a job.
-    Lease,
-    /// The holder of a unique key.
-    Key,
-    /// The grants of a request id.
-    Request,
-    /// A push that replaced the content of a job.
-    Replacing,
-    /// A tombstone: a lease without a job, after its end.
-    Stub,
-    /// The name of a key with which the engine seals contents. The machine never reads it.
-    SealKey,
+words! {
+    /// Kinds of the rows that are not jobs. A journal holds a kind by its index in `ALL`: a new one comes last.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Kind {
+        /// Numbers of the namespace.
+        Meta = "meta",
+        /// Settings and pause of a queue.
+        Queue = "queue",
+        /// The virtual time of a group; for jobs without a group, the time of their priority.
+        Turn = "turn",
+        /// The setting of a limit or template.
+        LimitSetting = "limit_setting",
+        /// The state of a limit: debt, pause, rests, observation.
+        Limit = "limit",
+        /// The settings of a pool.
+        Pool = "pool",
+        /// A resource, without its data.
+        Resource = "resource",
+        /// A schedule, and its job unless that is long.
+        Schedule = "schedule",
+        /// The long job of a schedule, which is written when it changes and not at each occurrence.
+        ScheduledJob = "scheduled_job",
+        /// The version of the set of schedules in an owner's last sync.
+        SyncedSet = "synced_set",
+        /// An edge: a job or a flow, and one child that waits or was notified.
+        Edge = "edge",
+        /// A finished job that is kept for its dependents.
+        Followed = "followed",
+        /// The parents of an ended job, until it has let them all go.
+        Leaving = "leaving",
+        /// The counts of a flow.
+        Flow = "flow",
+        /// A lease without a job.
+        Lease = "lease",
+        /// The holder of a unique key.
+        Key = "key",
+        /// The grants of a request id.
+        Request = "request",
+        /// A push that replaced the content of a job.
+        Replacing = "replacing",
+        /// A tombstone: a lease without a job, after its end.
+        Stub = "stub",
+        /// The name of a key with which the engine seals contents. The machine never reads it.
+        SealKey = "seal_key",
+    }
 }
 
 impl Kind {
-    /// All kinds, in the order of their declaration. A journal holds a kind by its index here: a new one comes last.
-    pub const ALL: [Kind; 20] = [
-        Kind::Meta,
-        Kind::Queue,
-        Kind::Turn,
-        Kind::LimitSetting,
-        Kind::Limit,
-        Kind::Pool,
-        Kind::Resource,
-        Kind::Schedule,
-        Kind::ScheduledJob,
-        Kind::SyncedSet,
-        Kind::Edge,
-        Kind::Followed,
-        Kind::Leaving,
-        Kind::Flow,
-        Kind::Lease,
-        Kind::Key,
-        Kind::Request,
-        Kind::Replacing,
-        Kind::Stub,
-        Kind::SealKey,
-    ];
-    /// The name of this kind in a store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Kind::Meta => "meta",
-            Kind::Queue => "queue",
-            Kind::Turn => "turn",
-            Kind::LimitSetting => "limit_setting",
-            Kind::Limit => "limit",
-            Kind::Pool => "pool",
-            Kind::Resource => "resource",
-            Kind::Schedule => "schedule",
-            Kind::ScheduledJob => "scheduled_job",
-            Kind::SyncedSet => "synced_set",
-            Kind::Edge => "edge",
-            Kind::Followed => "followed",
-            Kind::Leaving => "leaving",
-            Kind::Flow => "flow",
-            Kind::Lease => "lease",
-            Kind::Key => "key",
-            Kind::Request => "request",
-            Kind::Replacing => "replacing",
-            Kind::Stub => "stub",
-            Kind::SealKey => "seal_key",
-        }
-    }
     /// The kind with this name.
     pub fn parse(text: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == text)

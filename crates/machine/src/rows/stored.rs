@@ -236,27 +236,9 @@ pub(crate) struct StoredLife {
     pub kin: Option<Box<Kin>>,
 }
 
-pub(crate) fn outcome_byte(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Succeeded => 0,
-        Outcome::Failed => 1,
-        Outcome::Snoozed => 2,
-        Outcome::Released => 3,
-        Outcome::Lost => 4,
-        Outcome::Undelivered => 5,
-    }
-}
-
+/// The outcome with this byte, which is `outcome as u8`.
 pub(crate) fn outcome_of(byte: u8) -> Option<Outcome> {
-    Some(match byte {
-        0 => Outcome::Succeeded,
-        1 => Outcome::Failed,
-        2 => Outcome::Snoozed,
-        3 => Outcome::Released,
-        4 => Outcome::Lost,
-        5 => Outcome::Undelivered,
-        _ => return None,
-    })
+    Outcome::ALL.get(usize::from(byte)).copied()
 }
 
 impl Kin {
@@ -355,7 +337,7 @@ impl StoredLife {
         w.u64(self.settles.len() as u64);
         for past in &self.settles {
             w.u64(past.fence.get());
-            w.byte(outcome_byte(past.outcome));
+            w.byte(past.outcome as u8);
             w.byte(past.state as u8);
             w.option(past.run_at, |w, at| w.moment(at));
         }

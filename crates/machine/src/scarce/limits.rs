@@ -5,6 +5,7 @@
 
 use crate::mutant::{Mutant, forgets};
 use crate::queue::doors::Fit;
+use crate::rows::Kind;
 use crate::scarce::rates::{rate_fits_at, tokens};
 use crate::state::{LaneId, LimitId, Space};
 use tenure_core::names::LimitName;
@@ -26,7 +27,7 @@ impl Space {
         if let Some(l) = self.limits.drop_if_idle(limit, self.last)
             && l.stored
         {
-            self.forget_limit_row(&l.name);
+            self.put(Kind::Limit, l.name.as_str(), None);
         }
     }
 

@@ -15,40 +15,21 @@ use tenure_engine_api::{Clock, SystemClock};
 use crate::metrics::held::OpenRuns;
 use crate::metrics::minutes::{EndedRun, GrantedJob, Minutes, When};
 use crate::metrics::{NAMES_MAX, OTHER};
+use tenure_core::words;
 
-/// The end of a run, as this process saw it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum RunEnd {
-    Succeeded,
-    /// Failed, and will not run again.
-    Failed,
-    /// Failed, and will run again.
-    Retried,
-    Snoozed,
-    Released,
-    /// Its holder was gone. No call of this process reports that: it shows when the job is granted again.
-    Lost,
-}
-
-impl RunEnd {
-    pub(crate) const ALL: [RunEnd; 6] = [
-        RunEnd::Succeeded,
-        RunEnd::Failed,
-        RunEnd::Retried,
-        RunEnd::Snoozed,
-        RunEnd::Released,
-        RunEnd::Lost,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            RunEnd::Succeeded => "succeeded",
-            RunEnd::Failed => "failed",
-            RunEnd::Retried => "retried",
-            RunEnd::Snoozed => "snoozed",
-            RunEnd::Released => "released",
-            RunEnd::Lost => "lost",
-        }
+words! {
+    /// The end of a run, as this process saw it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum RunEnd {
+        Succeeded = "succeeded",
+        /// Failed, and will not run again.
+        Failed = "failed",
+        /// Failed, and will run again.
+        Retried = "retried",
+        Snoozed = "snoozed",
+        Released = "released",
+        /// Its holder was gone. No call of this process reports that: it shows when the job is granted again.
+        Lost = "lost",
     }
 }
 

@@ -3,45 +3,29 @@
 use serde_json::{Map, Value, json};
 use tenure_core::events::{EventType, Field, GapWhy};
 
-use super::{Fields, add_shown, shown, words};
+use super::{Fields, add_shown, fields, objects, shown, words};
 
-const EVENTS: &[(&str, Fields)] = &[
-    (
-        "Events",
-        &[
-            ("items", "Event[]", "What happened, in its order, as far as it was asked for."),
-            ("next", "EventId", "Where to go on: give it as since."),
-            ("gap", "Gap?", "What was missed before the first of these; null if nothing."),
-        ],
-    ),
-    (
-        "Gap",
-        &[
-            ("after", "EventId", "The since that was asked for."),
-            ("first", "EventId", "With which event it goes on."),
-            (
-                "why",
-                "GapWhy",
-                "dropped: what came next is not kept any more. restarted: the store may have forgotten events.",
-            ),
-        ],
-    ),
-    (
-        "BlockedOn",
-        &[
-            ("limit", "name~", "A limit without a free permit."),
-            ("pool", "name~", "A pool without a free resource."),
-        ],
-    ),
-    (
-        "EventStats",
-        &[
-            ("bytes", "integer", "What the events take in the store, by its own count."),
-            ("first", "EventId?", "The oldest that is kept; null if none is."),
-            ("last", "EventId?", "The newest that is kept; null if none is."),
-        ],
-    ),
-];
+const EVENTS: &[(&str, Fields)] = objects! {
+    Events {
+        items: "Event[]", "What happened, in its order, as far as it was asked for.";
+        next: "EventId", "Where to go on: give it as since.";
+        gap: "Gap?", "What was missed before the first of these; null if nothing.";
+    }
+    Gap {
+        after: "EventId", "The since that was asked for.";
+        first: "EventId", "With which event it goes on.";
+        why: "GapWhy", "dropped: what came next is not kept any more. restarted: the store may have forgotten events.";
+    }
+    BlockedOn {
+        limit: "name~", "A limit without a free permit.";
+        pool: "name~", "A pool without a free resource.";
+    }
+    EventStats {
+        bytes: "integer", "What the events take in the store, by its own count.";
+        first: "EventId?", "The oldest that is kept; null if none is.";
+        last: "EventId?", "The newest that is kept; null if none is.";
+    }
+};
 
 /// The type and the meaning of a field of an event.
 fn field(field: Field) -> (&'static str, &'static str) {
@@ -86,11 +70,12 @@ fn field(field: Field) -> (&'static str, &'static str) {
 /// Adds the schemas of events.
 pub(super) fn add(all: &mut Map<String, Value>) {
     add_shown(all, EVENTS);
-    let mut fields = vec![
-        ("id", "EventId", "Its place: the same for everybody, also after a restart."),
-        ("at", "moment", "When it happened, by the engine's clock."),
-        ("type", "EventType", "What happened. Each type has the fields that the reference names."),
-    ];
+    let own: Fields = fields! {
+        id: "EventId", "Its place: the same for everybody, also after a restart.";
+        at: "moment", "When it happened, by the engine's clock.";
+        type: "EventType", "What happened. Each type has the fields that the reference names.";
+    };
+    let mut fields = own.to_vec();
     fields.extend(Field::ALL.iter().map(|one| {
         let (word, sentence) = field(*one);
         (one.name(), word, sentence)

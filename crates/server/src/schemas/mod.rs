@@ -29,6 +29,22 @@ type DescribedField = (&'static str, &'static str, &'static str);
 /// Fields of an object.
 type Fields = &'static [DescribedField];
 
+/// Fields of an object, each a name with its word and its sentence.
+macro_rules! fields {
+    ($($name:ident: $word:literal, $sentence:literal;)*) => {
+        &[$((stringify!($name), $word, $sentence)),*]
+    };
+}
+use fields;
+
+/// Objects of answers, each a name with its fields.
+macro_rules! objects {
+    ($($object:ident { $($fields:tt)* })*) => {
+        &[$((stringify!($object), $crate::schemas::fields! { $($fields)* })),*]
+    };
+}
+use objects;
+
 /// Fields of a gauge that only one of its variants has.
 const GAUGE_VARIANTS: [&str; 4] = ["url", "count", "scrapyd", "project"];
 
@@ -162,115 +178,78 @@ pub(crate) fn all() -> Value {
     add_shown(&mut all, SHOWN);
     add_shown(&mut all, LEASES);
     add_shown(&mut all, THINGS);
-    let flags = [
-        ("duplicate", "boolean", "Whether the job was there already, and nothing was stored."),
-        ("replaced", "boolean~", "Whether a job that was there got the new content."),
-        (
-            "workers",
-            "integer~",
-            "0 if nobody asked for the queue within the last minute; absent otherwise.",
-        ),
-    ]
-    .as_slice();
-    let holders = [
-        ("in_use", "integer", "Permits of live leases, and those that rest."),
-        ("resting", "integer", "How many of those permits rest."),
-        ("external", "integer", "Permits that work outside uses, as observed or read."),
-        ("gauge", "ReadGauge?", "The gauge and what it read; null without one."),
-        ("waiting", "integer", "How many jobs and callers stand in its line."),
-        (
-            "over_limit",
-            "integer",
-            "How many permits are in use beyond the concurrency, as after it was lowered.",
-        ),
-        ("paused_until", "moment?", "Until when nothing is granted; null if it is not paused."),
-        ("holders", "Holder[]", "Who holds permits, at most 20."),
-        ("line", "Waiter[]~", "Who waits in its line, the first 20; in GET of one limit alone."),
-    ];
-    let limit = [
-        [
-            ("name", "name", "The name of the limit: family or family:key."),
-            (
-                "template",
-                "name?",
-                "The template whose settings hold for it; null if it has its own.",
-            ),
-        ]
-        .as_slice(),
-        &holders,
-    ]
-    .concat();
+    let flags: Fields = fields! {
+        duplicate: "boolean", "Whether the job was there already, and nothing was stored.";
+        replaced: "boolean~", "Whether a job that was there got the new content.";
+        workers: "integer~", "0 if nobody asked for the queue within the last minute; absent otherwise.";
+    };
+    let limit: Fields = fields! {
+        name: "name", "The name of the limit: family or family:key.";
+        template: "name?", "The template whose settings hold for it; null if it has its own.";
+        in_use: "integer", "Permits of live leases, and those that rest.";
+        resting: "integer", "How many of those permits rest.";
+        external: "integer", "Permits that work outside uses, as observed or read.";
+        gauge: "ReadGauge?", "The gauge and what it read; null without one.";
+        waiting: "integer", "How many jobs and callers stand in its line.";
+        over_limit: "integer", "How many permits are in use beyond the concurrency, as after it was lowered.";
+        paused_until: "moment?", "Until when nothing is granted; null if it is not paused.";
+        holders: "Holder[]", "Who holds permits, at most 20.";
+        line: "Waiter[]~", "Who waits in its line, the first 20; in GET of one limit alone.";
+    };
     let states: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    let queue = [
-        ("name", "name", "The name of the queue."),
-        ("paused", "boolean", "Whether nothing is granted now."),
-        ("paused_until", "moment?", "Until when it is paused; null if without end, or not paused."),
-        ("counts", "QueueCounts", "Its jobs by state."),
-        (
-            "oldest_ready_at",
-            "moment?",
-            "Since when the oldest ready job is ready; null if none is.",
-        ),
-        ("workers", "integer", "How many workers asked for it within the last minute."),
-        (
-            "skipped",
-            "integer",
-            "How many moments of schedules into it were skipped: by an unfinished job, a full queue, or a payload that lacks a field.",
-        ),
-    ];
-    let schedule = [
-        ("id", "schedule", "The id of the schedule."),
-        ("summary", "string", "In one sentence, what happens next."),
-        (
-            "next_at",
-            "moment?",
-            "The next moment, without its jitter; null if none is left or it is paused without end.",
-        ),
-        (
-            "next",
-            "moment[]~",
-            "The next five moments, or as many as are left; lists leave them out.",
-        ),
-        ("moved", "boolean", "Whether next_at was set by the next_in of a settle."),
-        ("paused", "boolean", "Whether nothing fires now."),
-        ("paused_until", "moment?", "Until when it is paused; null if without end, or not paused."),
-        ("ended", "boolean", "Whether no moment is left."),
-        ("unfinished", "integer", "How many of its jobs have not ended."),
-        ("last", "LastFired?", "The last moment that fired; null if none did."),
-        ("last_ended", "LastEnded?", "The job of it that ended last; null if none did."),
-        ("last_succeeded_at", "moment?", "When a job of it succeeded last; null if none did."),
-        ("fired", "integer", "How many moments made a job."),
-        (
-            "skipped",
-            "integer",
-            "How many moments were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a next_in.",
-        ),
-        ("missed", "integer", "How many moments were too late, or too many."),
-        ("created_at", "moment", "When the schedule was made."),
-        ("changed_at", "moment", "When its timing was changed last."),
-    ];
-    let pool = [
-        ("name", "name", "The name of the pool."),
-        ("available", "integer", "How many resources have a free slot."),
-        ("leased", "integer", "How many resources have a holder."),
-        ("cooling", "integer", "How many resources rest."),
-        ("banned", "integer", "How many resources are banned."),
-        ("waiting", "integer", "How many jobs and callers stand in its lines."),
-    ];
+    let queue: Fields = fields! {
+        name: "name", "The name of the queue.";
+        paused: "boolean", "Whether nothing is granted now.";
+        paused_until: "moment?", "Until when it is paused; null if without end, or not paused.";
+        counts: "QueueCounts", "Its jobs by state.";
+        oldest_ready_at: "moment?", "Since when the oldest ready job is ready; null if none is.";
+        workers: "integer", "How many workers asked for it within the last minute.";
+        skipped: "integer",
+            "How many moments of schedules into it were skipped: by an unfinished job, a full queue, or a payload that lacks a field.";
+    };
+    let schedule: Fields = fields! {
+        id: "schedule", "The id of the schedule.";
+        summary: "string", "In one sentence, what happens next.";
+        next_at: "moment?", "The next moment, without its jitter; null if none is left or it is paused without end.";
+        next: "moment[]~", "The next five moments, or as many as are left; lists leave them out.";
+        moved: "boolean", "Whether next_at was set by the next_in of a settle.";
+        paused: "boolean", "Whether nothing fires now.";
+        paused_until: "moment?", "Until when it is paused; null if without end, or not paused.";
+        ended: "boolean", "Whether no moment is left.";
+        unfinished: "integer", "How many of its jobs have not ended.";
+        last: "LastFired?", "The last moment that fired; null if none did.";
+        last_ended: "LastEnded?", "The job of it that ended last; null if none did.";
+        last_succeeded_at: "moment?", "When a job of it succeeded last; null if none did.";
+        fired: "integer", "How many moments made a job.";
+        skipped: "integer",
+            "How many moments were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a next_in.";
+        missed: "integer", "How many moments were too late, or too many.";
+        created_at: "moment", "When the schedule was made.";
+        changed_at: "moment", "When its timing was changed last.";
+    };
+    let pool: Fields = fields! {
+        name: "name", "The name of the pool.";
+        available: "integer", "How many resources have a free slot.";
+        leased: "integer", "How many resources have a holder.";
+        cooling: "integer", "How many resources rest.";
+        banned: "integer", "How many resources are banned.";
+        waiting: "integer", "How many jobs and callers stand in its lines.";
+    };
     let mut bounds = given::shown_fields("LimitSettings", &[]);
     // An answer shows the gauge with its readings.
     bounds.retain(|(name, ..)| *name != "gauge");
     let mut timed = given::shown_fields("ScheduleSettings", &[]);
     timed.retain(|(name, ..)| *name != "id");
-    let reading: &[DescribedField] =
-        &[("reading", "GaugeReading?", "What was read last; null before the first attempt.")];
+    let reading: Fields = fields! {
+        reading: "GaugeReading?", "What was read last; null before the first attempt.";
+    };
     let many = |item: &str| json!({"type": "array", "items": of(item)});
-    let id_and_line: &[DescribedField] = &[
-        ("id", "key", "The id of the job."),
-        ("line", "integer~", "The number of its line in NDJSON, from 1; absent in JSON."),
-    ];
+    let id_and_line: Fields = fields! {
+        id: "key", "The id of the job.";
+        line: "integer~", "The number of its line in NDJSON, from 1; absent in JSON.";
+    };
     let short = [id_and_line, flags].concat();
     let mut short = shown(&short);
     short["description"] =
@@ -283,6 +262,7 @@ pub(crate) fn all() -> Value {
         ("ReasonKind", words(REASON_KINDS)),
         ("Scope", words(&scopes)),
         ("NewJobs", one_or_many("NewJob")),
+        ("Job", shown(JOB)),
         ("PushedJob", shown(&[JOB, flags].concat())),
         ("PushedId", short),
         ("PushedJobs", json!({"anyOf": pushed})),
@@ -290,11 +270,11 @@ pub(crate) fn all() -> Value {
         ("ResourceSet", many("NewResource")),
         ("NewResources", one_or_many("NewResource")),
         ("Resources", json!({"oneOf": [of("Resource"), many("Resource")]})),
-        ("Queue", joined(&queue, given::shown_fields("QueueSettings", &[]))),
-        ("Limit", joined(&limit, bounds)),
+        ("Queue", joined(queue, given::shown_fields("QueueSettings", &[]))),
+        ("Limit", joined(limit, bounds)),
         ("ReadGauge", joined(reading, given::shown_fields("Gauge", &GAUGE_VARIANTS))),
-        ("Pool", joined(&pool, given::shown_fields("PoolSettings", &[]))),
-        ("Schedule", joined(&schedule, timed)),
+        ("Pool", joined(pool, given::shown_fields("PoolSettings", &[]))),
+        ("Schedule", joined(schedule, timed)),
         ("QueuePatch", given::patch("QueueSettings", &mut all)),
         ("LimitPatch", given::patch("LimitSettings", &mut all)),
         ("PoolPatch", given::patch("PoolSettings", &mut all)),

@@ -9,83 +9,12 @@ use crate::decode::*;
 use crate::refusal::{Code, Refusal};
 use crate::requests::{Push, PushAnswer};
 
-const KEYS: &[&str] = &[
-    "id",
-    "queue",
-    "kind",
-    "payload",
-    "run_at",
-    "delay",
-    "priority",
-    "group",
-    "needs",
-    "unique",
-    "retry",
-    "timeout",
-    "retain",
-    "labels",
-    "after",
-    "on_parent_failure",
-    "ref",
-    "flow",
-    "gone",
-    "job",
-    "schedule",
-    "key",
-    "until",
-    "for",
-    "backoff",
-    "base",
-    "delays",
-    "max",
-    "max_attempts",
-    "queues",
-    "wait",
-    "ttl",
-    "worker",
-    "lease",
-    "leases",
-    "progress",
-    "settle",
-    "request_id",
-    "outcome",
-    "result",
-    "error",
-    "retry_in",
-    "final",
-    "reset",
-    "resources",
-    "limits",
-    "push",
-    "pool",
-    "verdict",
-    "limit",
-    "weight",
-    "cost",
-    "tag",
-    "count",
-    "pause",
-    "spent",
-    "concurrency",
-    "rate",
-    "per",
-    "burst",
-    "gap",
-    "quarantine",
-    "external",
-    "data",
-    "tags",
-    "slots",
-    "shares",
-    "cron",
-    "zone",
-    "every",
-    "starts_at",
-    "ends_at",
-    "from",
-    "a/b",
-    "~",
-];
+/// The names of all fields, and two that a pointer escapes.
+fn keys() -> Vec<&'static str> {
+    let fields = objects().into_iter().flat_map(|object| object.fields);
+    fields.map(|field| field.name).chain(["a/b", "~"]).collect()
+}
+
 const WORDS: &[&str] = &[
     "",
     "a",
@@ -126,7 +55,7 @@ fn body() -> impl Strategy<Value = Value> {
         prop::sample::select(WORDS).prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 80, 6, |inner| {
-        let key = prop::sample::select(KEYS).prop_map(str::to_owned);
+        let key = prop::sample::select(keys()).prop_map(str::to_owned);
         prop_oneof![
             1 => prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
             3 => prop::collection::btree_map(key, inner, 0..6)

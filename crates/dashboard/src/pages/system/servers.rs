@@ -5,6 +5,7 @@ use tenure_core::count::grouped;
 use tenure_engine_api::SharedServer;
 
 use crate::language::{Tongue, sentences};
+use crate::show::scroll_table;
 
 sentences! { ServerWords;
     title: "Servers of this store", "此存储的服务器";
@@ -25,19 +26,12 @@ pub(super) fn panel(tongue: Tongue, servers: &[SharedServer]) -> Markup {
         @if !servers.is_empty() {
             section class="panel" {
                 header { h2 { (words.title()) } }
-                div class="scroll" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (words.server()) }
-                                th scope="col" { (words.role()) }
-                                th scope="col" class="num" { (words.behind()) }
-                                th scope="col" { (words.reach()) }
-                            }
-                        }
-                        tbody { @for server in servers { (row(words, server)) } }
-                    }
-                }
+                (scroll_table(None, html! {
+                    th scope="col" { (words.server()) }
+                    th scope="col" { (words.role()) }
+                    th scope="col" class="num" { (words.behind()) }
+                    th scope="col" { (words.reach()) }
+                }, html! { @for server in servers { (row(words, server)) } }))
             }
         }
     }

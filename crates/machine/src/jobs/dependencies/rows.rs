@@ -105,8 +105,7 @@ impl Space {
 
     /// Writes or deletes the row of a job that has parents to let go.
     pub(crate) fn leaving_row(&mut self, child: Seq, parents: Option<&Arc<[Parent]>>) {
-        let row = parents.map(Kin::row_of);
-        self.put_text(Kind::Leaving, child.to_string(), row);
+        self.put(Kind::Leaving, child.to_string(), parents.map(Kin::row_of));
     }
 
     pub(crate) fn drain_flows(&mut self) {
@@ -118,7 +117,7 @@ impl Space {
                 created_at: flow.created_at.us(),
                 finished_at: flow.finished_at.map(Moment::us),
             });
-            self.put_row(Kind::Flow, name.as_str().to_owned(), row.as_ref());
+            self.put_row(Kind::Flow, name.as_str(), row.as_ref());
         }
     }
 
