@@ -73,6 +73,7 @@ pub use program::{
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 pub use tenure_core::access::{GivenGrants, Grants, NotGrants};
+#[cfg(feature = "program")]
 pub use tenure_engine::{Seal, SealKeyError};
 pub use tokens::{
     LISTED_TOKENS_MAX, ListedRefused, ListedToken, TOKEN_PREFIX, TOKENS_MAX, Tokens, check_listed,

@@ -277,7 +277,7 @@ fn calls() -> Vec<Row> {
         row("GET /v1/jobs?max=1&max=2", "", 422, field, "/query/max"),
         row("GET /v1/jobs/waits?full=true", "", 422, "unknown_field", "/query/full"),
         row("POST /v1/jobs?queue=q", "{}", 422, "unknown_field", "/query/queue"),
-        row("GET /healthz?x=1", "", 422, "unknown_field", "/query/x"),
+        row("GET /version?x=1", "", 422, "unknown_field", "/query/x"),
         row("DELETE /v1/leases/nope", "", 404, "lease_not_found", None),
     ]
 }
