@@ -31,6 +31,7 @@ pub async fn memory(setup: &Setup<'_>) -> Result<Figures, Failure> {
         ("resident_mb_before", before / 1e6),
         ("resident_mb_after", after / 1e6),
         ("pushed_per_s", done.per_second()),
+        ("longest_push_ms", done.calls_us.max() as f64 / 1e3),
     ])
 }
 
