@@ -65,6 +65,8 @@ pub struct CopyFolder {
     conn: Connection,
     watch: Option<Watch>,
     folder: Folder,
+    /// The longest ttl of a lease that its last process may have lost; `None`: it has lost none.
+    lost: Option<Span>,
 }
 
 impl CopyFolder {
@@ -96,7 +98,7 @@ impl CopyFolder {
         let options = Options::new(Location::Memory);
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
-        Self::over(folder, conn)
+        Self::over(folder, conn, None)
     }
 
     /// Fills a private folder.
@@ -129,7 +131,8 @@ impl CopyFolder {
         self.source_mark()?;
         let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
         // A server may open the folder once this is dropped, and grant any ttl: nobody knows its leases here.
-        BackupWriter::new(rows, SystemClock.now(), Span::from_us(TTL_US_DEFAULT))
+        let ttl = self.lost.unwrap_or_default().max(Span::from_us(TTL_US_DEFAULT));
+        BackupWriter::new(rows, SystemClock.now(), ttl)
     }
 
     fn open(path: PathBuf) -> Result<Self, OpenError> {
@@ -137,6 +140,7 @@ impl CopyFolder {
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
         let mark = marked(&conn).map_err(|why| store_error(&folder, why))?;
+        let mut lost = None;
         // The rows of an unfinished copy are replaced.
         if !matches!(mark, Some(Ok(Marked::Target { .. }))) {
             // The entries that its last process left in the journal are copied, too. No event is dropped for that.
@@ -148,17 +152,20 @@ impl CopyFolder {
                 accept_loss: false,
                 bodies: &bodies,
             };
-            left.catch_up(start::numbers(&conn, &folder)?)?;
+            let caught_up = left.catch_up(start::numbers(&conn, &folder)?)?;
+            lost = caught_up
+                .lost(&conn, Span::ZERO, SystemClock.now())
+                .map_err(|why| store_error(&folder, why))?;
         }
         schema::may_move_log(&conn).map_err(|why| store_error(&folder, why))?;
         // Nobody syncs the log beside it: each commit is on disk when it is done.
         conn.pragma_update(None, "synchronous", "FULL").map_err(|why| store_error(&folder, why))?;
-        Self::over(folder, conn)
+        Self::over(folder, conn, lost)
     }
 
-    fn over(folder: Folder, conn: Connection) -> Result<Self, OpenError> {
+    fn over(folder: Folder, conn: Connection, lost: Option<Span>) -> Result<Self, OpenError> {
         let watch = folder.watch()?;
-        Ok(CopyFolder { conn, watch, folder })
+        Ok(CopyFolder { conn, watch, folder, lost })
     }
 
     /// The result of a step, unless the files that it wrote or read are not those of the folder any more.
@@ -343,7 +350,8 @@ impl Source for CopyFolder {
             return Err(Refusal::from(CopyRefusal::NotFrozen { place: self.place() }).into());
         };
         let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
-        self.still_here(Frozen::new(rows, frozen_at, None)?)
+        let recovers_until = self.lost.map(|ttl| frozen_at.plus(ttl));
+        self.still_here(Frozen::new(rows, frozen_at, recovers_until)?)
     }
 }
 

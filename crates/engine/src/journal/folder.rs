@@ -19,8 +19,8 @@ use crate::sqlite::last_end;
 use crate::sqlite::schema::store_error;
 use crate::sqlite::write::commit::Numbers;
 use crate::sqlite::write::disk::Checkpoints;
+use crate::sqlite::write::synced;
 use crate::sqlite::write::writer::{ApplyError, Writer};
-use crate::sqlite::write::{streams, synced};
 
 /// Bytes of entries that are applied in one transaction. One entry may exceed it.
 const PAGE_BYTES: usize = 1 << 20;
@@ -38,17 +38,26 @@ pub(crate) struct CaughtUp {
 }
 
 impl CaughtUp {
-    /// The time for which the store recovers, if it may have lost grants. `ttl`: the longest of any lease in the rows.
-    /// Before the streams of events are opened.
+    /// The longest ttl of a lease that may have been lost; `None`: no grant was lost. `ttl`: the longest in the rows.
+    pub(crate) fn lost(
+        &self,
+        conn: &Connection,
+        ttl: Span,
+        now: Moment,
+    ) -> rusqlite::Result<Option<Span>> {
+        last_end::lost(conn, self.accepted_loss, ttl.max(self.longest_ttl), now)
+    }
+
+    /// Called at a start, before the streams of events are opened: the time for which it recovers, if it does.
     pub(crate) fn recovers(
         &self,
         conn: &Connection,
         ttl: Span,
         now: Moment,
     ) -> rusqlite::Result<Option<Span>> {
-        let has_ended = last_end::system_has_ended(conn)?;
-        let lost = self.accepted_loss || has_ended && streams::was_left_unsynced(conn)?;
-        last_end::recovers(conn, lost, ttl.max(self.longest_ttl), now)
+        let lost = self.lost(conn, ttl, now)?;
+        last_end::begin(conn, lost, now)?;
+        Ok(lost)
     }
 }
 

@@ -5,9 +5,10 @@ use rusqlite::Connection;
 use tenure_core::time::{Moment, Span};
 
 use crate::sqlite::small_facts::{fact, put_fact};
+use crate::sqlite::write::streams;
 
 /// The key of the system's present run, in the table of small facts.
-pub(crate) const BOOT: &str = "boot";
+const BOOT: &str = "boot";
 /// The key of the last recovery: its end, and the ttl that it waits for, both in microseconds.
 const RECOVERY: &str = "recovery";
 
@@ -17,29 +18,35 @@ fn boot() -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// True if the system has ended since the last call of this, as far as is known. What a process has written outlives
-/// the process, but not the system.
-pub(crate) fn system_has_ended(conn: &Connection) -> rusqlite::Result<bool> {
+/// True if the system has ended since the last process noted its run, as far as is known. The writes of a process
+/// outlive the process, but not the system.
+fn system_has_ended(conn: &Connection) -> rusqlite::Result<bool> {
     let (now, before) = (boot(), fact(conn, BOOT)?);
-    put_fact(conn, BOOT, now.as_deref())?;
     Ok(now.is_none() || now != before)
 }
 
-/// The time for which a start recovers; `None`: no grant was lost. `ttl`: the longest of any lease that may have been
-/// lost. A recovery that was not over when its process ended begins again.
-pub(crate) fn recovers(
+/// The longest ttl of a lease that may have been lost; `None`: no grant was lost. `accepted`: answered changes are
+/// missing. `ttl`: the longest that is known.
+pub(crate) fn lost(
     conn: &Connection,
-    lost: bool,
+    accepted: bool,
     ttl: Span,
     now: Moment,
 ) -> rusqlite::Result<Option<Span>> {
+    let lost = accepted || streams::was_left_unsynced(conn)? && system_has_ended(conn)?;
     let (until, known) = fact(conn, RECOVERY)?.and_then(|text| read(&text)).unwrap_or_default();
     let ttl = ttl.max(known);
-    if ttl == Span::ZERO || !(lost || until > now) {
-        return Ok(None);
+    // A recovery that was not over when its process ended begins again.
+    Ok((lost || until > now).then_some(ttl).filter(|ttl| *ttl > Span::ZERO))
+}
+
+/// Called at a start, with what was [`lost`] before it.
+pub(crate) fn begin(conn: &Connection, lost: Option<Span>, now: Moment) -> rusqlite::Result<()> {
+    put_fact(conn, BOOT, boot().as_deref())?;
+    if let Some(ttl) = lost {
+        put_fact(conn, RECOVERY, Some(&format!("{} {}", now.plus(ttl).us(), ttl.us())))?;
     }
-    put_fact(conn, RECOVERY, Some(&format!("{} {}", now.plus(ttl).us(), ttl.us())))?;
-    Ok(Some(ttl))
+    Ok(())
 }
 
 fn read(text: &str) -> Option<(Moment, Span)> {

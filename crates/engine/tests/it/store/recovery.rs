@@ -8,7 +8,9 @@ use tenure_core::events::{EventType, GapWhy};
 use tenure_core::lease::{Ending, ExtendItem};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
-use tenure_engine::{Durability, Embedded, Options, Replica};
+use tenure_engine::backup::check;
+use tenure_engine::copy::{self, CopyError, CopyFolder, CopyNews, CopyPlan, CopyWatch};
+use tenure_engine::{Durability, Embedded, Options, Replica, Seal};
 use tenure_engine_api::Engine;
 use tenure_journal::memory::MemoryJournal;
 use tenure_testkit::{TempDir, TestClock};
@@ -69,6 +71,55 @@ fn a_recovering_engine_grants_no_lock_and_ends_no_lease() {
     });
 }
 
+/// The next process finds that the system has ended since.
+fn end_system(dir: &TempDir) {
+    let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
+    let other = "UPDATE store SET value = 'another' WHERE key = 'boot'";
+    assert_eq!(conn.execute(other, []).unwrap(), 1);
+}
+
+/// Remembers for how long a copy waits, and does not wait.
+#[derive(Default)]
+struct Waits(Span);
+
+impl CopyWatch for Waits {
+    fn told(&mut self, _: &CopyNews) -> Result<(), CopyError> {
+        Ok(())
+    }
+
+    fn wait(&mut self, long: Span) {
+        self.0 = long;
+    }
+}
+
+#[test]
+fn a_copy_of_a_store_that_may_have_lost_grants_waits_for_their_holders() {
+    for system_ends in [false, true] {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let everysec = Options { durability: Durability::Everysec, ..options(&dir, &clock) };
+        let engine = Embedded::open(everysec).unwrap();
+        block(async {
+            let ask = Lease { ttl: Span::from_s(60), ..lock_for("l", 0) };
+            let lease = run(&engine, ask).await.unwrap().leases.remove(0);
+            settle(&engine, vec![ending(&lease, Ending::Released)]).await;
+        });
+        engine.crash();
+        if system_ends {
+            end_system(&dir);
+        }
+        let source = CopyFolder::source(&dir.join("store")).unwrap();
+        let backup: Vec<u8> = source.backup().unwrap().flat_map(Result::unwrap).collect();
+        let ttl = check(&*backup).unwrap().head.largest_ttl;
+        assert_eq!(ttl, Span::from_s(if system_ends { 60 } else { 30 }));
+        let target = CopyFolder::target(&dir.join("target")).unwrap();
+        let [copy, from, to] = ["c", "store", "target"].map(str::to_owned);
+        let (plan, mut waits) = (CopyPlan { copy, from, to, seal: Seal::none() }, Waits::default());
+        copy::copy(&source, &target, &plan, &mut waits).unwrap();
+        let s = waits.0.us().div_ceil(1_000_000);
+        assert_eq!(s, if system_ends { 60 } else { 0 });
+    }
+}
+
 #[test]
 fn a_store_that_synced_once_a_second_recovers_after_the_end_of_the_system() {
     block(async {
@@ -77,11 +128,7 @@ fn a_store_that_synced_once_a_second_recovers_after_the_end_of_the_system() {
             let engine = Embedded::open(Options { durability, ..options(&dir, &clock) }).unwrap();
             Here { engine, dir: TempDir::new(), clock: clock.clone() }
         };
-        let end_system = || {
-            let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
-            let other = "UPDATE store SET value = 'another' WHERE key = 'boot'";
-            assert_eq!(conn.execute(other, []).unwrap(), 1);
-        };
+        let end_system = || end_system(&dir);
         let lends = async |here: &Here| run(&here.engine, lock_for("l", 0)).await.unwrap().leases;
         let span = Span::from_s(5);
         for system_ends in [false, true] {
