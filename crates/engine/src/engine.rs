@@ -388,7 +388,7 @@ impl Embedded {
 }
 
 impl Embedded {
-    /// True if its store may forget: a folder never recovers, so its metrics do not mention recovery.
+    /// True if its metrics mention recovery: those of a folder only while it recovers.
     fn may_recover(&self) -> bool {
         self.shared.is_shared || self.recovers_for().is_some()
     }

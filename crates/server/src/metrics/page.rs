@@ -64,7 +64,7 @@ families! {
     COMMITS "tenure_store_commit_seconds" histogram server "Transactions of the rows of a store, without their syncs";
     SYNCS "tenure_store_sync_seconds" histogram server "Appends to the journal, with the sync of the disk that they wait for; the calls that come meanwhile share the next one";
     OPENED "tenure_store_open_seconds" gauge process "How long it took to read the store when the server opened it";
-    RECOVERS "tenure_store_recovering_seconds" gauge process "For how long nothing exclusive is granted yet, since Redis may have forgotten its last writes; 0 if it is well";
+    RECOVERS "tenure_store_recovering_seconds" gauge process "For how long nothing exclusive is granted yet, since the store may have forgotten its last writes; 0 if it is well";
     READ "tenure_metrics_store_read" gauge process "1 if the state of a namespace could be read whole for this page, else 0";
     REQUESTS "tenure_http_requests_total" counter server "Requests of the API by operation and class of status";
     HTTP_NOW "tenure_http_in_flight" gauge server "Requests that are being answered, those that wait for a job too";
