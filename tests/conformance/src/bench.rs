@@ -70,6 +70,9 @@ pub struct Capabilities {
     pub crowd: bool,
     /// The engine keeps gauges.
     pub gauges: bool,
+    /// A caller that hangs up has left before the next call arrives. Where two connections lie between, the call may
+    /// overtake the end of the other.
+    pub hang_up: bool,
 }
 
 /// One engine, opened for one sentence.

@@ -129,7 +129,17 @@ pub(crate) async fn a_second_call_for_needs_that_does_not_wait_ends_the_first(b:
     b.in_use("lock:x", 0).await;
 }
 
+fn calls_overtake(b: &Bench) -> bool {
+    if !b.can.hang_up {
+        eprintln!("skipped: a call may overtake the end of another at this engine");
+    }
+    !b.can.hang_up
+}
+
 pub(crate) async fn a_caller_who_is_gone_gets_nothing(b: &mut Bench) {
+    if calls_overtake(b) {
+        return;
+    }
     let gone = b.waiting(b.ask("q").by("gone").wait(s(60))).await;
     gone.hang_up().await;
     b.push(job("q").id("a")).await;
@@ -141,6 +151,9 @@ pub(crate) async fn a_caller_who_is_gone_gets_nothing(b: &mut Bench) {
 }
 
 pub(crate) async fn many_callers_who_are_gone_poison_nothing(b: &mut Bench) {
+    if calls_overtake(b) {
+        return;
+    }
     b.push(job("q").id("a").retry(retry(20, 1, fixed(s(1))))).await;
     b.take("q").await;
     for _ in 0..5 {
@@ -157,6 +170,7 @@ pub(crate) async fn a_caller_of_needs_who_is_gone_holds_nothing(b: &mut Bench) {
     let gone = b.ask_needs([need("lock:x")]).wait(s(60));
     let gone = b.waiting_at("lock:x", 1, gone).await;
     gone.hang_up().await;
+    b.eventually("it has left the line", async || b.limit("lock:x").await.waiting == 0).await;
     b.settle(released(&held)).await;
     let next = b.waiting(b.ask_needs([need("lock:x")]).wait(s(60))).await;
     b.pass(s(7)).await;

@@ -116,7 +116,7 @@ impl Filled {
     fn fill_what_is_left(&self) {
         let until = Instant::now() + DEADLINE;
         let mut refused = 0;
-        while refused < 3 {
+        while refused < 8 {
             let job = |payload: &str| format!(r#"{{"payload":"{payload}"}}"#);
             let taken = self.fill_by("POST", |_| "/v1/jobs".to_owned(), job);
             refused = if taken == 0 { refused + 1 } else { 0 };

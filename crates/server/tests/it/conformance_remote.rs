@@ -160,9 +160,10 @@ async fn bench(way: Way) -> Bench {
         let engine = open_now.lock().expect("nobody panics with it").engine.clone();
         Box::pin(async move { engine.settled().await })
     });
+    let hang_up = matches!(way, Way::Straight(_));
     let store = Here { dir, clock, open: now_open, way };
     // A crowd would need more connections than a process may have open files.
-    let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
+    let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true, hang_up };
     Bench::new(remote, Arc::new(control), can, Box::new(store))
 }
 
