@@ -230,14 +230,17 @@ impl Stages {
         self.lock().waiting.front().map(|first| first.since + AHEAD_MAX)
     }
 
-    /// Takes the jobs that have waited for too long, to be given back.
+    /// Takes the jobs that have waited for too long, to be given back. A job for which a slot is free is none of them:
+    /// the thread stood still, and not the slots.
     pub fn late(&self, now: Instant) -> Vec<Job> {
         let mut inside = self.lock();
-        let late = inside.waiting.iter().take_while(|one| one.since + AHEAD_MAX <= now).count();
+        let free = self.slots.saturating_sub(inside.running).min(inside.waiting.len());
+        let waits = inside.waiting.iter().skip(free);
+        let late = waits.take_while(|one| one.since + AHEAD_MAX <= now).count();
         if late > 0 {
             inside.pace.waited_too_long();
         }
-        inside.waiting.drain(..late).map(|waiting| waiting.job).collect()
+        inside.waiting.drain(free..free + late).map(|waiting| waiting.job).collect()
     }
 
     /// Takes all jobs that wait.

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use tenure_core::requests::Request;
 
 use super::*;
+use crate::worker::stages::Stages;
 use tenure_testkit::fake::{Fake, Says, granted, is_lease, well};
 
 /// Executes jobs with a closure of the test.
@@ -43,6 +44,30 @@ async fn a_job_that_cannot_be_executed_is_released_and_ends_the_work() {
     assert_eq!(ended, [[("l1".to_owned(), "released")], [("l2".to_owned(), "succeeded")]]);
     let waiting = fake.leases().iter().filter(|(_, lease)| lease.wait > Span::ZERO).count();
     assert!(waiting <= 2, "nothing was asked for after the failure");
+}
+
+/// The thread of a worker may stand still between the answer and the look at its slots.
+#[tokio::test(start_paused = true)]
+async fn a_job_with_a_free_slot_is_not_given_back_as_late() {
+    let fake = Fake::new(once(1..=2));
+    let jobs = Arc::new(Mutex::new(Vec::new()));
+    let (seen, stopper) = (jobs.clone(), Arc::new(Mutex::new(None::<Stopper>)));
+    let stops = stopper.clone();
+    let execute = Scripted(move |job: Job| {
+        lock(&seen).push(job);
+        if lock(&seen).len() == 2 {
+            lock(&stops).as_ref().unwrap().drain();
+        }
+        async { Executed::<Infallible>::from(SettleOutcome::succeeded()) }
+    });
+    let work = worker(&fake).concurrency(2);
+    *lock(&stopper) = Some(work.stopper());
+    work.execute(execute).await.unwrap();
+    let (stages, begun) = (Stages::new(1), Instant::now());
+    stages.arrived(std::mem::take(&mut *lock(&jobs)), begun);
+    let ids = |jobs: Vec<Job>| jobs.iter().map(|job| job.lease_id().to_owned()).collect::<Vec<_>>();
+    assert_eq!(ids(stages.late(begun + s(1))), ["l2"], "it has no slot");
+    assert_eq!(ids(stages.fill_slots()), ["l1"]);
 }
 
 #[tokio::test(start_paused = true)]
