@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -90,8 +91,10 @@ def part(name: str) -> str:
 
 
 def package(crate: str) -> str:
-    """Name the package of a crate."""
-    return crate if crate == "tenure" else f"tenure-{crate}"
+    """Name the package in the folder of a crate."""
+    manifest = (CRATES / crate / "Cargo.toml").read_text()
+    named = re.search(r'^name = "(.+)"$', manifest, re.M)
+    return named[1] if named else crate
 
 
 def packages(crates: Sequence[str]) -> list[str]:

@@ -197,6 +197,7 @@ class OfARun(unittest.TestCase):
         os.chdir(cargo.ROOT)
         for name in ("core", "tenure-core", "crates/core", "crates/core/src/lib.rs"):
             self.assertEqual(plan.part(name), "core")
+        self.assertEqual((plan.package("core"), plan.package("client")), ("tenure-core", "tenure"))
         self.assertEqual(plan.part("clients/python/src"), "clients/python")
         self.assertEqual(plan.part("clients/typescript"), "clients/typescript")
         for name in ("nonsense", "docs", "crates"):
