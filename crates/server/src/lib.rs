@@ -31,6 +31,7 @@ mod gate;
 mod handshake;
 mod io;
 mod leadership;
+mod listed;
 mod listen;
 pub mod metrics;
 mod openapi;

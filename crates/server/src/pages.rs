@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
-use hyper::header::{ACCEPT, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::http::{Request, Response};
 use tenure_core::refusal::Refusal;
@@ -21,6 +20,7 @@ use tokio::task::AbortHandle;
 use crate::body::{self, Media};
 use crate::budget::HeldBytes;
 use crate::caller::Caller;
+use crate::listed::accepts;
 use crate::out::{Out, Tied};
 use crate::traffic::Traffic;
 
@@ -101,15 +101,7 @@ pub(crate) fn is_for_page(head: &Parts, pages: &dyn Pages) -> bool {
     !is_of_api
         && by_browser
         && body::media(&head.headers) == Media::Other
-        && (pages.has(path) || wants_html(&head.headers))
-}
-
-fn wants_html(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted.flat_map(|kinds| kinds.split(','));
-    kinds.any(|kind| {
-        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/html")
-    })
+        && (pages.has(path) || accepts(&head.headers, "text/html"))
 }
 
 /// The answer as the server writes it. Its bytes count in the budget until they have left.

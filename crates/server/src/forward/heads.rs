@@ -25,6 +25,7 @@ use super::sent_body::SentBody;
 use crate::caller::Caller;
 use crate::gate;
 use crate::leadership::PeerGroup;
+use crate::listed::listed;
 use crate::tokens::Tokens;
 use crate::trail::CallRecord;
 
@@ -82,8 +83,7 @@ const HEADERS_MAX: usize = 80;
 
 /// The headers that are forwarded to the other side.
 fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
-    let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let named: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let named: Vec<&str> = listed(headers, CONNECTION).collect();
     let stays = |name: &HeaderName| {
         OF_ONE_HOP.contains(name)
             || without.contains(name)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Response;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tenure_core::bounds::{EVENT_STREAMS_MAX, WAIT_US_MAX};
 use tenure_core::decode;
@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use super::{Route, route};
 use crate::caller::GuardedEngine;
+use crate::listed::accepts;
 use crate::out::{Out, Tied};
 use crate::problem;
 
@@ -106,10 +107,7 @@ impl EventStreams {
 
 /// Whether a caller wants a stream of server-sent events.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
-    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|accepts| {
-        let mut kinds = accepts.split(',').map(|kind| kind.split(';').next().unwrap_or_default());
-        kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
-    })
+    accepts(headers, "text/event-stream")
 }
 
 /// Where a stream begins: a browser that reconnects says so in a header, which takes precedence over the query.
@@ -253,6 +251,8 @@ fn named(text: &mut String, name: &str, data: &impl Serialize) {
 mod tests {
     use tenure_core::events::{About, Event, EventType, Gap, GapWhy, Happened};
     use tenure_core::time::Moment;
+
+    use hyper::header::ACCEPT;
 
     use super::*;
 

@@ -38,6 +38,7 @@ use crate::forward::{
 use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
 use crate::leadership::ServingLeader;
+use crate::listed::listed;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, SessionChange};
 use crate::peers;
@@ -62,8 +63,7 @@ const MINIMAL: HeaderValue = HeaderValue::from_static("return=minimal");
 /// Whether a push must be answered with ids alone.
 fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
     let Asking::Push(push) = request else { return false };
-    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-    let minimal = values.flat_map(|value| value.split(',')).any(|one| one.trim() == MINIMAL);
+    let minimal = listed(headers, PREFER).any(|one| one == MINIMAL);
     if minimal {
         push.answer = PushAnswer::Ids;
     }

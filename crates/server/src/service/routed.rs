@@ -197,7 +197,7 @@ impl Service {
     ) -> Result<Admitted<'r>, Stop> {
         let query = target::query(head.uri.query())?;
         // A probe may say what it likes: a process that lives says so.
-        if route.query.is_none() && route.access() != Access::Open {
+        if route.query.is_none() && !route.is_open() {
             decode::no_query(&query)?;
         }
         let names = routes::names(names)?;
@@ -388,7 +388,7 @@ fn the_route<'h>(found: Found<'h>, head: &Parts) -> Result<(&'static Route, Rout
 /// The namespace of a request whose route and namespace its caller may use. That is checked before the body is read or
 /// forwarded; the engine's gate checks it again, with what the body names.
 fn permitted(head: &Parts, route: &Route, caller: &Caller) -> Result<Namespace, Stop> {
-    if route.access() == Access::Open {
+    if route.is_open() {
         return Ok(Namespace::main());
     }
     let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
