@@ -141,9 +141,8 @@ impl Embedded {
             Some(_) => (Durability::Always, false),
             None => (options.durability, options.accept_loss),
         };
-        let lost =
-            left.and_then(|left| left.recovers(&conn, machine.largest_ttl(), now).transpose());
-        let lost = lost.transpose().map_err(|why| schema::store_error(&folder, why))?;
+        let lost = left.map(|left| left.recovers(&conn, machine.largest_ttl(), now)).transpose();
+        let lost = lost.map_err(|why| schema::store_error(&folder, why))?.flatten();
         let recovers = options.recovers.max(lost);
         let ends = streams::open(&conn, events_bytes, durability, may_lack, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;

@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The longest age of an entry that is not synced, with [`Durability::Everysec`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// What the journal of the last process says.
+/// The findings in the journal of the last process.
 pub(crate) struct CaughtUp {
     /// The numbers of its last entry.
     pub numbers: Numbers,

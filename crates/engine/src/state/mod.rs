@@ -19,12 +19,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::bounds::PULSE_US;
 use tenure_core::events::EventId;
 use tenure_core::names::{FlowName, Namespace};
 use tenure_core::refusal::Refusal;
 use tenure_core::schedule::PlanWanted;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 use tenure_engine_api::CallError;
 use tenure_machine::rows::RowKey;
 use tenure_machine::{Command, Done, Machine, Seq, TakerId};
@@ -128,10 +127,7 @@ impl StateThread {
     pub(crate) fn run(&mut self) -> Ended {
         let shared = self.shared.clone();
         loop {
-            // After a fatal error nothing is due any more.
-            let is_over = shared.fatal().is_some();
-            let patience = if is_over { Span::from_us(PULSE_US).std() } else { self.patience() };
-            let taken = shared.inbox.take(patience);
+            let taken = shared.inbox.take(self.patience());
             if taken.crashed {
                 return Ended::Crashed;
             }

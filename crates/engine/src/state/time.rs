@@ -22,6 +22,10 @@ impl StateThread {
     /// The time without work. At most a second, since only a look at the clock shows a step back.
     pub(super) fn patience(&self) -> Duration {
         let most = Span::from_us(PULSE_US).std();
+        // Nothing is due any more.
+        if self.shared.fatal().is_some() {
+            return most;
+        }
         if !self.again.is_empty() {
             return Duration::ZERO;
         }

@@ -275,7 +275,7 @@ impl FileInside {
         let answered = if is_done {
             Some((hears, Appended::Done))
         } else {
-            // What is synced at an interval is synced at once then.
+            // The sync is due now, and not at the end of the interval.
             wakes |= matches!(self.sync, SyncWhen::Every(_));
             state.waiting.push((number, hears));
             None

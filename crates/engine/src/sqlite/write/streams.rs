@@ -67,12 +67,11 @@ pub(crate) fn open(
     lossy: bool,
     now: Moment,
 ) -> rusqlite::Result<HashMap<Namespace, EventId>> {
-    let ended = fact(conn, ENDED)?;
+    let lossy = lossy || was_left_unsynced(conn)?;
     if bound == 0 {
         conn.execute_batch("DELETE FROM event; DELETE FROM event_jobs; DELETE FROM stream")?;
     }
-    // A process that syncs each answer forgets no event.
-    if lossy || ended.as_deref() == Some(word(Durability::Everysec)) {
+    if lossy {
         let highest: i64 =
             conn.query_row("SELECT coalesce(max(life), 0) FROM stream", [], |row| row.get(0))?;
         let life = rows::moment_number(now).max(highest + 1);
@@ -84,7 +83,8 @@ pub(crate) fn open(
     all.query_map([], end)?.collect()
 }
 
-/// True if the last process synced once a second, and did not close the store.
+/// True if the last process synced once a second, and did not close the store. A process that syncs each answer forgets
+/// nothing.
 pub(crate) fn was_left_unsynced(conn: &Connection) -> rusqlite::Result<bool> {
     Ok(fact(conn, ENDED)?.as_deref() == Some(word(Durability::Everysec)))
 }
