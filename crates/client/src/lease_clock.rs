@@ -2,7 +2,7 @@
 //!
 //! A lease runs out on the store's clock, even while this machine sleeps. The clock by which a program usually waits
 //! stands still meanwhile on Linux, so that a laptop that wakes up would believe its lease to be fresh. Its timers stand
-//! still too, so whoever waits for a moment of this clock looks at it again and again.
+//! still too, so each wait for a moment of this clock looks at it again and again.
 
 use std::ops::Add;
 use std::sync::Arc;

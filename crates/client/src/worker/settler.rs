@@ -110,7 +110,7 @@ impl Settler {
     #[must_use]
     fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) -> Vec<EndedRun> {
         let (mut again, mut over) = (Vec::new(), Vec::new());
-        // What is not answered is over too.
+        // Outcomes without an answer are over, too.
         let answers = settled.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
         for (said, settled) in batch.into_iter().zip(answers) {
             let Some(settled) = settled else {

@@ -83,6 +83,11 @@ impl Stages {
         crate::keeper::lock(&self.inside)
     }
 
+    /// How many of the waiting jobs have a free slot: those that have waited longest.
+    fn fillable(&self, inside: &StagesState) -> usize {
+        self.slots.saturating_sub(inside.running).min(inside.waiting.len())
+    }
+
     /// This many jobs or outcomes are enough for a call; it does not wait for more.
     fn batch(&self) -> usize {
         self.slots.min(ITEMS_MAX)
@@ -96,7 +101,7 @@ impl Stages {
     /// Gives the free slots to the jobs that have waited longest; returns the jobs to run now.
     pub fn fill_slots(&self) -> Vec<Job> {
         let mut inside = self.lock();
-        let free = self.slots.saturating_sub(inside.running).min(inside.waiting.len());
+        let free = self.fillable(&inside);
         inside.running += free;
         inside.waiting.drain(..free).map(|waiting| waiting.job).collect()
     }
@@ -230,11 +235,11 @@ impl Stages {
         self.lock().waiting.front().map(|first| first.since + AHEAD_MAX)
     }
 
-    /// Takes the jobs that have waited for too long, to be given back. A job for which a slot is free is none of them:
-    /// the thread stood still, and not the slots.
+    /// Takes the jobs that have waited for too long, to be given back. A job with a free slot stays: the thread stood
+    /// still, and not the slots.
     pub fn late(&self, now: Instant) -> Vec<Job> {
         let mut inside = self.lock();
-        let free = self.slots.saturating_sub(inside.running).min(inside.waiting.len());
+        let free = self.fillable(&inside);
         let waits = inside.waiting.iter().skip(free);
         let late = waits.take_while(|one| one.since + AHEAD_MAX <= now).count();
         if late > 0 {

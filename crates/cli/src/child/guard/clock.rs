@@ -9,7 +9,7 @@ use tenure::lease_clock::LeaseTime;
 #[cfg(not(target_os = "linux"))]
 const NAP: Duration = Duration::from_millis(200);
 
-/// Now.
+/// The time since the machine was started.
 pub fn now() -> Duration {
     LeaseTime::now().since_start()
 }

@@ -21,7 +21,7 @@ fn without_code(page: &str) -> String {
     lines.map(|line| line.split('`').step_by(2).collect::<String>() + "\n").collect()
 }
 
-/// What stands between backquotes outside of fenced blocks.
+/// The texts between backquotes outside of fenced blocks.
 fn spans(page: &str) -> impl Iterator<Item = &str> {
     unfenced(page).into_iter().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
