@@ -1,4 +1,4 @@
-//! Enums of which each variant is one word, in JSON, in a store or in a text.
+//! Enums whose variants are words, in JSON, in a store or in a text.
 
 /// An enum that [`words!`](crate::words!) declares.
 pub trait Worded: Sized + 'static {
@@ -25,7 +25,7 @@ macro_rules! words {
             /// All of them, in the order of their declaration.
             $vis const ALL: [$type; [$($word),+].len()] = [$($type::$variant),+];
 
-            /// Its word.
+            /// The word of this variant.
             $vis const fn as_str(self) -> &'static str {
                 match self { $($type::$variant => $word,)+ }
             }

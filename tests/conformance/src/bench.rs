@@ -75,6 +75,20 @@ pub struct Capabilities {
     pub hang_up: bool,
 }
 
+impl Capabilities {
+    /// Those of an engine in this process.
+    pub const ALL: Capabilities =
+        Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true, hang_up: true };
+}
+
+/// `can`; if it is false, with a note on stderr why a sentence is skipped.
+pub(crate) fn noted(can: bool, lacks: &str) -> bool {
+    if !can {
+        eprintln!("skipped: {lacks}");
+    }
+    can
+}
+
 /// One engine, opened for one sentence.
 pub struct Bench {
     engine: Option<Arc<dyn Engine>>,
@@ -121,8 +135,7 @@ impl Bench {
 
     /// Crashes the engine and opens its store again; `false` (and a note on stderr) if this engine cannot be reopened.
     pub(crate) async fn reopen(&mut self) -> bool {
-        if !self.can.reopen {
-            eprintln!("skipped: this engine cannot be reopened by the suite");
+        if !noted(self.can.reopen, "this engine cannot be reopened by the suite") {
             return false;
         }
         let old = self.engine.take().expect("an engine is open");
@@ -130,10 +143,19 @@ impl Bench {
         true
     }
 
+    /// Whether more than 10,000 calls may wait at once; `false` (and a note on stderr) if not.
+    pub(crate) fn bears_a_crowd(&self) -> bool {
+        noted(self.can.crowd, "this engine cannot be asked by 10,001 callers at once")
+    }
+
+    /// Whether a caller that hangs up has left before the next call arrives; `false` (and a note on stderr) if not.
+    pub(crate) fn sees_hang_ups(&self) -> bool {
+        noted(self.can.hang_up, "a call may overtake the end of another at this engine")
+    }
+
     /// Steps the clock back; `false` (and a note on stderr) if this clock cannot.
     pub(crate) async fn back(&self, span: Span) -> bool {
-        if !self.can.clock_back {
-            eprintln!("skipped: this engine's clock cannot be stepped back by the suite");
+        if !noted(self.can.clock_back, "this engine's clock cannot be stepped back by the suite") {
             return false;
         }
         self.clock.back(span).await;

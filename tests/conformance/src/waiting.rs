@@ -129,15 +129,8 @@ pub(crate) async fn a_second_call_for_needs_that_does_not_wait_ends_the_first(b:
     b.in_use("lock:x", 0).await;
 }
 
-fn calls_overtake(b: &Bench) -> bool {
-    if !b.can.hang_up {
-        eprintln!("skipped: a call may overtake the end of another at this engine");
-    }
-    !b.can.hang_up
-}
-
 pub(crate) async fn a_caller_who_is_gone_gets_nothing(b: &mut Bench) {
-    if calls_overtake(b) {
+    if !b.sees_hang_ups() {
         return;
     }
     let gone = b.waiting(b.ask("q").by("gone").wait(s(60))).await;
@@ -151,7 +144,7 @@ pub(crate) async fn a_caller_who_is_gone_gets_nothing(b: &mut Bench) {
 }
 
 pub(crate) async fn many_callers_who_are_gone_poison_nothing(b: &mut Bench) {
-    if calls_overtake(b) {
+    if !b.sees_hang_ups() {
         return;
     }
     b.push(job("q").id("a").retry(retry(20, 1, fixed(s(1))))).await;

@@ -44,8 +44,7 @@ impl Store for Mute {
 
 #[test]
 fn no_sentence_is_true_of_an_engine_that_does_nothing() {
-    let can =
-        Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true, hang_up: true };
+    let can = Capabilities::ALL;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     std::panic::set_hook(Box::new(|_| {}));

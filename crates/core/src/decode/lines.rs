@@ -125,7 +125,7 @@ impl Lines {
         Some((self.number, LineRead::Whole(without_return(&self.held))))
     }
 
-    /// How many lines have ended so far, blank ones too.
+    /// The number of lines that have ended, blank ones included.
     pub fn ended(&self) -> usize {
         self.number - 1
     }

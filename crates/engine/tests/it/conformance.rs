@@ -86,8 +86,7 @@ fn bench(place: Place) -> Bench {
         Box::pin(async move { engine.settled().await })
     });
     let store = Here { place, clock, open: now_open };
-    let can =
-        Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true, hang_up: true };
+    let can = Capabilities::ALL;
     Bench::new(engine, Arc::new(control), can, Box::new(store))
 }
 

@@ -73,13 +73,7 @@ impl Factory for Restored {
                 Box::pin(async move { engine.settled().await })
             });
             let store = Here { dir, clock, open, by_backup: self.by_backup, number: 1 };
-            let can = Capabilities {
-                reopen: true,
-                clock_back: true,
-                crowd: true,
-                gauges: true,
-                hang_up: true,
-            };
+            let can = Capabilities::ALL;
             Bench::new(engine, Arc::new(control), can, Box::new(store))
         })
     }

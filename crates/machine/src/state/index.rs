@@ -33,8 +33,8 @@ fn split_for(last: usize) -> usize {
     last - last.checked_ilog2().map_or(0, |bits| 1 << bits)
 }
 
-/// The table of a hash, of so many. It is told by bits that the table itself does not look at first: it takes the
-/// lowest for the place, and the highest for its tags.
+/// The table of a hash, as an index of `parts` tables. It comes from other bits than the places in a table, which come from
+/// the lowest, and its tags, which are the highest.
 fn part_of(hash: u64, parts: usize) -> usize {
     let at = (hash >> 32) as usize & (parts.next_power_of_two() - 1);
     if at < parts { at } else { split_for(at) }
@@ -49,7 +49,7 @@ impl<T> Index<T> {
         self.entries == 0
     }
 
-    /// Room for so many entries; zero without a table.
+    /// The number of entries that need no more memory; zero without a table.
     pub(crate) fn capacity(&self) -> usize {
         self.parts.iter().map(HashTable::capacity).sum()
     }

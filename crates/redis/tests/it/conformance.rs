@@ -55,13 +55,7 @@ impl Factory for InRedis {
                 Box::pin(async move { engine.settled().await })
             });
             let store = Here { place, clock, open: now_open };
-            let can = Capabilities {
-                reopen: true,
-                clock_back: true,
-                crowd: true,
-                gauges: true,
-                hang_up: true,
-            };
+            let can = Capabilities::ALL;
             Bench::new(engine, Arc::new(control), can, Box::new(store))
         })
     }

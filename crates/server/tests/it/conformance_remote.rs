@@ -163,7 +163,7 @@ async fn bench(way: Way) -> Bench {
     let hang_up = matches!(way, Way::Straight(_));
     let store = Here { dir, clock, open: now_open, way };
     // A crowd would need more connections than a process may have open files.
-    let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true, hang_up };
+    let can = Capabilities { crowd: false, hang_up, ..Capabilities::ALL };
     Bench::new(remote, Arc::new(control), can, Box::new(store))
 }
 

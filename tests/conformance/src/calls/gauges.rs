@@ -10,7 +10,7 @@ use tenure_core::settings::LimitView;
 use tenure_core::time::Span;
 use tenure_engine_api::GaugeFeed;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, noted};
 use crate::words::*;
 
 /// Longest real time until an engine claims a due gauge.
@@ -93,8 +93,7 @@ impl GaugeDesk {
 impl Bench {
     /// A process that reads gauges from now on; `None` (and a note on stderr) if the engine cannot keep gauges.
     pub(crate) fn reader(&self) -> Option<GaugeDesk> {
-        if !self.can.gauges {
-            eprintln!("skipped: this engine keeps no gauges");
+        if !noted(self.can.gauges, "this engine keeps no gauges") {
             return None;
         }
         Some(GaugeDesk(self.engine().gauges().expect("an engine that keeps gauges has them read")))
