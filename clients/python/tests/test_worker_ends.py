@@ -27,6 +27,18 @@ def is_gone(process: int) -> bool:
         return True
 
 
+def ends_before_the_next_grant(m: Tenure, job: str, process: int) -> bool:
+    """Say which comes first: the end of a handler's process, or a job that others may have.
+
+    The lease ends between them, a fifth of a ttl after the process. When a machine has stood still
+    for longer, both are due at once; the lost job waits two seconds more.
+    """
+    first = until(
+        lambda: "end" if is_gone(process) else m.jobs.get(job).state == "ready" and "next grant"
+    )
+    return bool(first == "end")
+
+
 def test_a_handler_that_blocks_for_five_ttls_keeps_its_lease(
     m: Tenure, memory_workers: Workers
 ) -> None:
@@ -125,8 +137,7 @@ def test_processes_of_a_stopped_worker_end_before_the_next_grant(
     job = m.push("work", kind="run_on")
     (begun,) = until(lambda: memory_workers.notes("begin"))
     worker.send_signal(signal.SIGSTOP)
-    until(lambda: is_gone(int(begun[2])) or m.jobs.get(job.id).lost)
-    assert m.jobs.get(job.id).lost == 0
+    assert ends_before_the_next_grant(m, job.id, int(begun[2]))
 
 
 def test_a_process_that_holds_the_gil_ends_with_its_stopped_worker(
@@ -136,9 +147,7 @@ def test_a_process_that_holds_the_gil_ends_with_its_stopped_worker(
     job = m.push("work", {"seconds": 20}, kind="hold_gil")
     (begun,) = until(lambda: memory_workers.notes("begin"))
     worker.send_signal(signal.SIGSTOP)
-    until(lambda: is_gone(int(begun[2])) or m.jobs.get(job.id).lost)
-    assert m.jobs.get(job.id).lost == 0
-    assert is_gone(int(begun[2]))
+    assert ends_before_the_next_grant(m, job.id, int(begun[2]))
 
 
 def process_of(worker: int) -> int:
