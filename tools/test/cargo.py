@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -45,11 +46,6 @@ class Program:
         """How a report names it."""
         return self.crate if self.kind == "lib" else f"{self.crate} {self.kind}"
 
-    @property
-    def computes(self) -> bool:
-        """Unit tests compute; the tests of all other programs mostly wait."""
-        return self.kind in ("lib", "bin")
-
     def split(self, prefixes: Sequence[str]) -> tuple[Program, Program]:
         """Split it into the tests whose names begin so, and all others."""
         own = [test for test in self.tests if test.startswith(tuple(prefixes))]
@@ -85,10 +81,13 @@ def linting() -> dict[str, str]:
     }
 
 
-def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
+def build(
+    report: Report, chosen: Sequence[str], units: queue.SimpleQueue[Optional[Program]]
+) -> Optional[list[Program]]:
     """Build all test programs and examples of these packages. None if that failed.
 
-    What clippy warns of fails the lints, and the tests are run nevertheless.
+    Programs of unit tests go into a queue, each as soon as it is built. What clippy warns of fails
+    the lints, and the tests are run nevertheless.
     """
     report.begin(BUILD)
     words = ["cargo", "test", "--locked", *chosen, "--tests", "--examples", "--no-run"]
@@ -105,7 +104,7 @@ def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
                 is_error = found["level"].startswith("error")
                 (errors if is_error else warnings).append(found["rendered"])
             elif (program := _built(message)) is not None:
-                programs.append(program)
+                (units.put if program.kind == "lib" else programs.append)(program)
         code = processes.wait(child)
         output = "".join([*errors, processes.read(said)])
     report.end(BUILD, f"cargo ended with {code}" if code else "", output)

@@ -1,20 +1,22 @@
 """Which steps a run has, and which of them run at once.
 
 Most tests wait: for processes, for moments to come, for servers to die. So many of them run at
-once, those of Python beside those of Rust. Lints compute and are nice: they run beside the tests
-that otherwise run alone.
+once, those of Python beside those of Rust. Unit tests compute: they run beside the build, which is
+no worse for it. Lints compute and are nice: they run beside the tests that otherwise run alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
 import tempfile
 import threading
 import traceback
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Callable, Optional
@@ -26,11 +28,12 @@ from cargo import ROOT, TARGET, Program
 from events import Tests, shown
 from report import Report
 
-#: How many tests of a program run at once where most of them wait.
-WAITING = 6
+#: How many programs of tests that wait run at once, and how many tests of each: one program has
+#: few tests left while the other begins.
+PROGRAMS, TESTS = 2, 4
 #: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
 #: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 4, "engine it": 4}
+FEWER = {"dashboard it": 3, "engine it": 3}
 #: The program whose tests wait most comes first, when most is run beside it.
 FIRST = "node it"
 #: How nice steps are whose end nobody waits for.
@@ -66,7 +69,7 @@ LONGER = {
 CRATES = ROOT / "crates"
 PYTHON, TYPESCRIPT, EXAMPLES = "clients/python", "clients/typescript", "examples"
 #: Programs, and how many of its tests run at once in each.
-Threads = list[tuple[Program, int]]
+Threads = deque[tuple[Program, int]]
 
 
 class Unknown(Exception):
@@ -126,14 +129,15 @@ class Plan:
             return
         beside_build = threading.Thread(target=self.guarded, args=(self.tools,))
         beside_build.start()
-        programs = cargo.build(self.report, packages([]))
+        programs = self.built([])
         beside_build.join()
         if programs is None:
             return
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([lambda: self.run(beside), self.python, self.typescript_and_examples])
+        lanes = [lambda: self.run(beside)] * PROGRAMS
+        self.at_once([*lanes, self.python, self.typescript_and_examples])
         self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
@@ -145,11 +149,12 @@ class Plan:
             chosen = packages(crates)
             if not self.step("format", "cargo", "fmt", "--check", *chosen):
                 return
-            programs = cargo.build(self.report, chosen)
+            programs = self.built(chosen)
             if programs is None:
                 return
             beside, alone = self.divided(programs)
-            self.run([*beside, *alone])
+            self.run(beside)
+            self.run(alone)
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
         if TYPESCRIPT in parts:
@@ -190,24 +195,48 @@ class Plan:
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads]:
-        """Divide the tests: those that may run beside others, and those that run alone."""
+    def built(self, chosen: Sequence[str]) -> Optional[list[Program]]:
+        """Build all, and run unit tests as soon as they are built. None if it was not built."""
+        units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
+        lane = threading.Thread(target=self.guarded, args=(lambda: self.run_units(units),))
+        lane.start()
+        try:
+            programs = cargo.build(self.report, chosen, units)
+        finally:
+            units.put(None)
+            lane.join()
+        return programs
+
+    def run_units(self, units: queue.SimpleQueue[Optional[Program]]) -> None:
+        """Run programs of unit tests as they come."""
+        while (program := units.get()) is not None:
+            self.find([program])
+            self.run(deque([(program, os.cpu_count() or 2)]))
+
+    def find(self, programs: Sequence[Program]) -> None:
+        """Find the tests of programs."""
         cargo.find_tests(programs, self.long)
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
-        waiting, computing, alone = [], [], []
+
+    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads]:
+        """Divide the tests: those that may run beside others, and those that run alone."""
+        self.find(programs)
+        beside: Threads = deque()
+        alone: Threads = deque()
         for program in sorted(programs, key=lambda p: (p.name != FIRST, p.name in FEWER)):
-            if program.computes:
-                computing.append((program, os.cpu_count() or 2))
-                continue
             own, rest = program.split(ALONE.get(program.name, []))
             alone.append((own, ALONE_THREADS))
-            waiting.append((rest, FEWER.get(program.name, WAITING)))
-        return waiting + computing, alone
+            beside.append((rest, FEWER.get(program.name, TESTS)))
+        return beside, alone
 
     def run(self, programs: Threads) -> None:
-        """Run programs, one after the other."""
-        for program, threads in programs:
+        """Run programs, one after the other. Several lanes may take them from one queue."""
+        while True:
+            try:
+                program, threads = programs.popleft()
+            except IndexError:
+                return
             env = LONGER.get(program.name, {}) if self.long else {}
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()

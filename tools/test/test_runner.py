@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -108,7 +109,7 @@ class OfABuild(unittest.TestCase):
             path = {"PATH": f"{folder}:{os.environ['PATH']}"}
             shown = io.StringIO()
             with mock.patch.dict(os.environ, path), contextlib.redirect_stdout(shown):
-                programs = cargo.build(report, [])
+                programs = cargo.build(report, [], queue.SimpleQueue())
         return programs is not None, report, shown.getvalue()
 
     def message(self, level: str) -> Mapping[str, Any]:
