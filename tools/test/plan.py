@@ -129,7 +129,7 @@ class Plan:
             return
         beside_build = threading.Thread(target=self.guarded, args=(self.tools,))
         beside_build.start()
-        programs = self.built([])
+        programs = self.built(packages([]))
         beside_build.join()
         if programs is None:
             return
