@@ -1,8 +1,9 @@
 """Which steps a run has, and which of them run at once.
 
 Most tests wait: for processes, for moments to come, for servers to die. So many of them run at
-once, those of Python beside those of Rust. Unit tests compute: they run beside the build, which is
-no worse for it. Lints compute and are nice: they run beside the tests that otherwise run alone.
+once, those of Python beside those of Rust. Unit tests compute: one at a time, beside the build and
+beside the tests that wait. Lints compute and are nice: they run beside the tests that otherwise run
+alone.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Plan:
             return
         beside_build = threading.Thread(target=self.guarded, args=(self.tools,))
         beside_build.start()
-        programs = self.built(packages([]))
+        programs, units = self.built(packages([]))
         beside_build.join()
         if programs is None:
             return
@@ -138,6 +139,7 @@ class Plan:
         beside, alone = self.divided(programs)
         lanes = [lambda: self.run(beside)] * PROGRAMS
         self.at_once([*lanes, self.python, self.typescript_and_examples])
+        units.join()
         self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
@@ -149,7 +151,8 @@ class Plan:
             chosen = packages(crates)
             if not self.step("format", "cargo", "fmt", "--check", *chosen):
                 return
-            programs = self.built(chosen)
+            programs, units = self.built(chosen)
+            units.join()
             if programs is None:
                 return
             beside, alone = self.divided(programs)
@@ -195,23 +198,21 @@ class Plan:
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def built(self, chosen: Sequence[str]) -> Optional[list[Program]]:
-        """Build all, and run unit tests as soon as they are built. None if it was not built."""
+    def built(self, chosen: Sequence[str]) -> tuple[Optional[list[Program]], threading.Thread]:
+        """Build all. A lane of its own, which may last longer, runs unit tests once built."""
         units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
         lane = threading.Thread(target=self.guarded, args=(lambda: self.run_units(units),))
         lane.start()
         try:
-            programs = cargo.build(self.report, chosen, units)
+            return cargo.build(self.report, chosen, units), lane
         finally:
             units.put(None)
-            lane.join()
-        return programs
 
     def run_units(self, units: queue.SimpleQueue[Optional[Program]]) -> None:
-        """Run programs of unit tests as they come."""
+        """Run programs of unit tests as they come: one test at once, which keeps a processor."""
         while (program := units.get()) is not None:
             self.find([program])
-            self.run(deque([(program, os.cpu_count() or 2)]))
+            self.run(deque([(program, 1)]))
 
     def find(self, programs: Sequence[Program]) -> None:
         """Find the tests of programs."""
