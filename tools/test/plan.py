@@ -2,8 +2,7 @@
 
 Most tests wait: for processes, for moments to come, for servers to die. So many of them run at
 once, those of Python beside those of Rust. Unit tests compute: one at a time, beside the build and
-beside the tests that wait. Lints compute and are nice: they run beside the tests that otherwise run
-alone.
+beside the tests that wait. Lints compute and are nice: they run in the time that all others leave.
 """
 
 from __future__ import annotations
@@ -128,8 +127,7 @@ class Plan:
         """Run all steps."""
         if not self.step("format", "cargo", "fmt", "--all", "--check"):
             return
-        beside_build = threading.Thread(target=self.guarded, args=(self.tools,))
-        beside_build.start()
+        beside_build = self.lane(self.tools)
         programs, units = self.built(packages([]))
         beside_build.join()
         if programs is None:
@@ -137,10 +135,12 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
+        lints = self.lane(self.all_lints)
         lanes = [lambda: self.run(beside)] * PROGRAMS
         self.at_once([*lanes, self.python, self.typescript_and_examples])
         units.join()
-        self.at_once([lambda: self.run(alone), self.all_lints])
+        self.run(alone)
+        lints.join()
         if self.long:
             self.only_long()
 
@@ -201,8 +201,7 @@ class Plan:
     def built(self, chosen: Sequence[str]) -> tuple[Optional[list[Program]], threading.Thread]:
         """Build all. A lane of its own, which may last longer, runs unit tests once built."""
         units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
-        lane = threading.Thread(target=self.guarded, args=(lambda: self.run_units(units),))
-        lane.start()
+        lane = self.lane(lambda: self.run_units(units))
         try:
             return cargo.build(self.report, chosen, units), lane
         finally:
@@ -333,11 +332,14 @@ class Plan:
 
     def at_once(self, lanes: Sequence[Callable[[], None]]) -> None:
         """Run lanes side by side, to their ends."""
-        threads = [threading.Thread(target=self.guarded, args=(lane,)) for lane in lanes]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        for thread in [self.lane(steps) for steps in lanes]:
             thread.join()
+
+    def lane(self, steps: Callable[[], None]) -> threading.Thread:
+        """Begin to run steps beside others."""
+        thread = threading.Thread(target=self.guarded, args=(steps,))
+        thread.start()
+        return thread
 
     def guarded(self, lane: Callable[[], None]) -> None:
         """Run a lane. A fault of these programs is a failure of the run."""

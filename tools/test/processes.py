@@ -92,6 +92,10 @@ def start(
             pass_fds=pass_fds,
         )
         _running.add(child)
+    if nice:
+        # Linux may share processors evenly between sessions, whatever the programs in them are.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{child.pid}/autogroup").write_text(str(nice))
     if stopping.is_set():
         kill(child)
     return child

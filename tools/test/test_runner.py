@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import unittest
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from unittest import mock
 
 import cargo
 import plan
+import processes
 from cargo import Program
 from report import Report
 
@@ -169,6 +171,24 @@ class OfARun(unittest.TestCase):
         ignoring = ["sh", "-c", 'trap "" INT HUP QUIT; exec "$@"', "sh", *python]
         said = subprocess.run(ignoring, cwd=HERE, capture_output=True, text=True, check=True).stdout
         self.assertEqual(int(said.split()[1], 16), 0, said)
+
+    @unittest.skipUnless(Path("/proc/self/autogroup").exists(), "this system has no autogroups")
+    def test_a_nice_program_is_nice_to_other_sessions(self) -> None:
+        read, write = os.pipe()
+        with open(read) as said:
+            child = processes.start(
+                ["sh", "-c", "until grep 'nice 7' /proc/$$/autogroup; do :; done"],
+                HERE,
+                stdout=write,
+                stderr=write,
+                nice=7,
+            )
+            os.close(write)
+            late = threading.Timer(20, child.kill)
+            late.start()
+            processes.wait(child)
+            late.cancel()
+            self.assertIn("nice 7", said.read())
 
     def test_told_to_end_it_ends_what_it_started(self) -> None:
         script = """
