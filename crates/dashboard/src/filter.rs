@@ -3,7 +3,7 @@
 //! A search is kept in the address, so that it can be sent to a colleague. The reader of the API's query reads the
 //! values, and refuses those that it does not know.
 
-use tenure_core::decode;
+use tenure_core::decode::Queried;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{JobFilter, ListJobs};
@@ -153,7 +153,7 @@ impl JobSearch {
             query.push((name, value));
         }
         query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
-        decode::list_jobs(&query)
+        ListJobs::of_query((), &query)
     }
 
     /// The filter of a call on many jobs.

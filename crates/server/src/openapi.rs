@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 use tenure_core::access::{Scope, WHOLE_STORE};
+use tenure_core::decode::BodySpec;
 use tenure_core::requests::{Operation, ReadEvents};
 
 use crate::examples;
-use crate::routes::{self, Access, Route, Takes};
+use crate::routes::{self, Access, LineItem, Route};
 use crate::schemas;
 
 /// The document. Made once.
@@ -78,7 +79,7 @@ fn operation(route: &Route) -> Value {
             if route.name == ReadEvents::NAME {
                 answer["content"]["text/event-stream"] = json!({});
             }
-            if let Takes::JsonOrJobs(_) = route.takes {
+            if route.lines == Some(LineItem::Job) {
                 answer["content"]["application/x-ndjson"] = json!({});
             }
         }
@@ -105,12 +106,12 @@ fn operation(route: &Route) -> Value {
         "parameters": parameters,
         "responses": answers,
     });
-    if let Some(name) = route.takes.schema() {
+    if let Some(name) = route.body.schema() {
         let mut content = json!({"application/json": json_of(name, route.name, "body")});
-        if route.takes.lines() {
+        if route.lines.is_some() {
             content["application/x-ndjson"] = json!({});
         }
-        let required = !matches!(route.takes, Takes::Maybe(_));
+        let required = matches!(route.body, BodySpec::Required(_));
         operation["requestBody"] = json!({"required": required, "content": content});
     }
     match route.access() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tenure::Client;
+use tenure_core::decode::Decode;
 use tenure_core::job::{Need, Retry};
 use tenure_core::names::{Group, QueueName};
 use tenure_core::requests::{
@@ -64,8 +65,7 @@ fn through_body(queue: &QueueName, field: &str, text: &str) -> Result<PatchQueue
     let what = format!("--{field}");
     let value = json_args::checked_json(&what, text.as_bytes())?;
     let body = json(&BTreeMap::from([(field, value)]));
-    tenure_core::decode::patch_queue(queue.as_str(), body.as_bytes())
-        .map_err(|no| json_args::usage(&what, &no))
+    PatchQueue::of(&[queue.as_str()], body.as_bytes()).map_err(|no| json_args::usage(&what, &no))
 }
 
 fn needs(options: &[String]) -> Result<Patch<Vec<Need>>, Failure> {

@@ -3,10 +3,12 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tenure_core::decode;
+use tenure_core::decode::Decode;
 use tenure_core::lease::Later;
 use tenure_core::names::LimitName;
-use tenure_core::requests::{DeleteLimit, GetLimit, ObserveLimit, PauseLimit, ResumeLimit};
+use tenure_core::requests::{
+    DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, ResumeLimit,
+};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitView, Rate};
 use tenure_core::time::{Moment, Span};
@@ -133,7 +135,7 @@ impl Limit<WithSettings> {
     /// # Errors
     /// As [`Client::run`]; `invalid_field` for an invalid name, or for a limit that bounds nothing.
     pub async fn set(self) -> Result<LimitView, CallError> {
-        let change = decode::patch_limit(&self.name, &self.said.end()?)?;
+        let change = PatchLimit::of(&[&self.name], &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
     }
 }

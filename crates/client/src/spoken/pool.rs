@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tenure_core::bounds::LIST_MAX;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::lease::Later;
 use tenure_core::names::{PoolName, ResourceId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    BanResource, CoolResource, DeletePool, DeleteResource, GetPool, GetResource, ListResources,
-    Meant, Page, RestoreResource, SyncResources,
+    AddResources, BanResource, CoolResource, DeletePool, DeleteResource, GetPool, GetResource,
+    ListResources, Meant, Page, PatchPool, RestoreResource, SyncResources,
 };
 use tenure_core::secret::{Json, NotJson};
 use tenure_core::settings::{NewResource, Pick, PoolView, Rate, ResourceView, Synced};
@@ -164,7 +164,7 @@ impl Pool<WithSettings> {
     /// # Errors
     /// As [`Client::run`]; `invalid_field` for an invalid name.
     pub async fn set(self) -> Result<PoolView, CallError> {
-        let change = decode::patch_pool(&self.name, &self.said.end()?)?;
+        let change = PatchPool::of(&[&self.name], &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
     }
 }
@@ -218,7 +218,7 @@ impl Pool {
         items: impl IntoIterator<Item = PoolItem>,
     ) -> Result<Vec<ResourceView>, CallError> {
         let items: Result<Vec<_>, Refusal> = items.into_iter().map(PoolItem::checked).collect();
-        let add = decode::add_resources_from_lines(&self.name, items?)?;
+        let add = AddResources { resources: items?, pool: decode::pool_path(&self.name)? };
         self.client.run(add).await
     }
     /// All its resources, by their ids, without their data.

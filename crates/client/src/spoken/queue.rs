@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use tenure_core::decode;
+use tenure_core::decode::Decode;
 use tenure_core::job::Need as CheckedNeed;
 use tenure_core::lease::Later;
 use tenure_core::names::QueueName;
-use tenure_core::requests::{DeleteQueue, GetQueue, PauseQueue, ResumeQueue};
+use tenure_core::requests::{DeleteQueue, GetQueue, PatchQueue, PauseQueue, ResumeQueue};
 use tenure_core::settings::QueueView;
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::CallError;
@@ -138,7 +138,7 @@ impl Queue<WithSettings> {
     /// As [`Client::run`]; `invalid_field` for an invalid name, `limit_not_found` and similar codes for a need without
     /// settings.
     pub async fn set(self) -> Result<QueueView, CallError> {
-        let change = decode::patch_queue(&self.name, &self.said.end()?)?;
+        let change = PatchQueue::of(&[&self.name], &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
     }
 }

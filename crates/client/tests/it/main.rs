@@ -8,7 +8,6 @@ mod examples;
 mod heartbeats;
 mod in_sentences;
 mod mapping;
-mod read_back;
 mod remote_faults;
 mod remote_mapping;
 mod sandbox;

@@ -153,7 +153,7 @@ fn a_call_needs_its_scope_and_its_namespace() {
 }
 
 fn push(body: &str) -> Request {
-    let (_, jobs) = decode::push(body.as_bytes()).unwrap();
+    let jobs = decode::push(body.as_bytes()).unwrap();
     Push { jobs, answer: PushAnswer::Whole }.into()
 }
 

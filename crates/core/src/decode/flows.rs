@@ -5,11 +5,14 @@ use serde::ser::{SerializeMap, Serializer};
 use super::fields::Value;
 use super::forms::{Alias, Form, Name, ValueKind, Words};
 use super::object::object;
+use super::paths::{flow_path, job_path};
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::json::Kind;
 use crate::names::{FlowName, JobRef, Ref, UniqueKey};
 use crate::refusal::Refusal;
+use crate::requests::{CancelFlow, GetFlow, ListChildren, ListFlows, ListParents};
 use crate::sentences::BodyRefusal;
 use crate::words::Worded as _;
 
@@ -96,3 +99,11 @@ const JOB_REF_BYTES_MAX: usize = "key:".len() + UniqueKey::BYTES_MAX;
 /// Policies for a parent that fails or is cancelled.
 pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> =
     Alias("OnParentFailure", Words("an answer to the failure of a parent", OnParentFailure::WORDS));
+
+decoders! {
+    ListParents(job: job_path) query;
+    ListChildren(job: job_path) query;
+    ListFlows() query;
+    GetFlow(flow: flow_path) query;
+    CancelFlow(flow: flow_path);
+}

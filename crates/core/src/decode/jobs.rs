@@ -10,6 +10,7 @@ use super::forms::{
 use super::needs::Needs;
 use super::object::{Call, Part, SentBody, bounded_bodies, object};
 use super::paths::job_path;
+use super::raw_call::decoders;
 use super::retry::RetryFields;
 use crate::at::At;
 use crate::bounded::{self, Bounded, LABEL_VALUE, PRIORITY, Spans, label_key};
@@ -19,7 +20,10 @@ use crate::job::{Labels, Need, NewJob, OnConflict, Retry, Unique, Until, When};
 use crate::json::{BadJson, Document, Kind};
 use crate::names::{FlowName, Group, JobId, JobRef, QueueName, Ref, UniqueKey};
 use crate::refusal::Refusal;
-use crate::requests::{Patch, PatchJob, Push, RetryJob};
+use crate::requests::{
+    CancelJob, DeleteJob, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, Patch, PatchJob,
+    Push, PushAnswer, RetryJob, RunJobNow,
+};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal};
 use crate::time::{Moment, Span};
@@ -149,29 +153,31 @@ object! {
     }
 }
 
-/// The form of a push: one object is answered with one, an array with an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PushShape {
-    /// A single object in the body.
-    One,
-    /// An array in the body.
-    Many,
-}
-
 /// The queue of jobs that state none.
 pub(super) const QUEUE_DEFAULT: &str = "default";
 
+decoders! {
+    Push() body "NewJobs", |call| Ok(Push { jobs: push(call.body)?, answer: PushAnswer::Whole });
+    ListJobs() query;
+    GetJob(job: job_path);
+    PatchJob(job: job_path) body;
+    DeleteJob(job: job_path);
+    CancelJob(job: job_path);
+    RetryJob(job: job_path) optional body;
+    RunJobNow(job: job_path);
+    GetResult(job: job_path) query;
+    ExplainJob(job: job_path);
+    ListFailures() query;
+}
+
 /// Reads the jobs of `POST /v1/jobs`: an object, or an array of 1 to 1,000.
-pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
+pub fn push(body: &[u8]) -> Result<Vec<NewJob>, Refusal> {
     let document = document(body)?;
     let body = Value::body(&document);
-    if body.node.kind() == Kind::Array {
-        return Ok((
-            PushShape::Many,
-            body.each_indexed(1..=ITEMS_MAX, |item| NewJobFields.read(item))?,
-        ));
+    match body.node.kind() {
+        Kind::Array => body.each_indexed(1..=ITEMS_MAX, |item| NewJobFields.read(item)),
+        _ => Ok(vec![NewJobFields.read(body)?]),
     }
-    Ok((PushShape::One, vec![NewJobFields.read(body)?]))
 }
 
 /// Reads the job of one line of NDJSON, of at most 512 KiB; it goes to the queue `default` if it
@@ -313,16 +319,6 @@ impl Form<Labels> for LabelsForm {
     fn kind(&self) -> ValueKind {
         ValueKind::Map(Box::new(ValueKind::Text(Some(LABEL_VALUE))))
     }
-}
-
-/// Reads the changes of `PATCH /v1/jobs/{id}`; `null` resets a field to its default.
-pub fn patch_job(id: &str, body: &[u8]) -> Result<PatchJob, Refusal> {
-    PatchJob::of_body((job_path(id)?,), body)
-}
-
-/// Reads the body of `POST /v1/jobs/{id}/retry`: nothing, or `{"finished_at"}`.
-pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
-    RetryJob::of_optional_body((job_path(id)?,), body)
 }
 
 impl Bounded for Push {

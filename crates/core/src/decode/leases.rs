@@ -7,7 +7,8 @@ use super::fields::{Fields, Value};
 use super::forms::{ANY_TEXT, Content, Duration, Form, List, Name, Number, Text, ValueKind, Whole};
 use super::needs::Needs;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
-use super::paths::there;
+use super::paths::{lease_path, there};
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::bounded::Spans;
 use crate::bounds::{ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT};
@@ -16,7 +17,7 @@ use crate::json::Kind;
 use crate::lease::{ExtendItem, Worker};
 use crate::names::{QueueName, RequestId, WorkerId};
 use crate::refusal::Refusal;
-use crate::requests::{Ask, Extend, Lease};
+use crate::requests::{Ask, Extend, ForceLease, Lease, ListLeases};
 use crate::secret::Json;
 use crate::sentences::BodyRefusal;
 use crate::time::Span;
@@ -269,9 +270,12 @@ pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
     Lease::of_body((), body)
 }
 
-/// Reads the body of `POST /v1/leases/extend`; an empty list is answered with empty lists.
-pub fn extend(body: &[u8]) -> Result<Extend, Refusal> {
-    Extend::of_body((), body)
+decoders! {
+    Lease() body;
+    // An empty list is answered with empty lists.
+    Extend() body;
+    ListLeases() query;
+    ForceLease(lease: lease_path);
 }
 
 bounded_bodies! { Lease Extend }

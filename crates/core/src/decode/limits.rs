@@ -3,17 +3,18 @@
 use super::forms::{Boxed, Duration, Whole};
 use super::gauges::GaugeFields;
 use super::needs::one_limit;
-use super::object::{Call, SentBody, bounded_bodies, object};
-use super::paths::{limit_path, made_path};
+use super::object::{SentBody, bounded_bodies, object};
+use super::paths::{limit_path, made};
 use super::rates::RateFields;
-use super::times::no_body;
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::bounded::{AMOUNT, Bounded, Spans, no_template};
 use crate::gauge::Gauge;
 use crate::names::LimitName;
 use crate::refusal::Refusal;
 use crate::requests::{
-    Change, DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
+    Change, DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit,
+    ResumeLimit,
 };
 use crate::settings::Rate;
 use crate::time::Span;
@@ -24,7 +25,7 @@ object! {
         "name", "template", "in_use", "resting", "external", "waiting", "over_limit", "paused_until", "holders",
         "line",
     ];
-    patch PatchLimit(limit: LimitName);
+    patch PatchLimit(limit: LimitName) as "LimitPatch";
     fields {
         concurrency: u32 = Whole(AMOUNT), nullable,
             "How many permits there are, 0 to 1,000,000,000; 0 closes the limit for now, null bounds nothing.";
@@ -49,49 +50,25 @@ object! {
     }
 }
 
-/// Reads the body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a `quarantine`
-/// and a `gauge` need a `concurrency`.
-pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
-    let put = patch_limit(name, body)?.whole();
-    put.check()?;
-    Ok(put)
-}
-
-/// Reads the body of `PATCH /v1/limits/{name}`: the named settings; a `rate` replaces the whole
-/// rate. The state machine checks if the remaining settings bound anything.
-pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
-    PatchLimit::of_body((made_path(name, LimitName::parse)?,), body)
-}
-
-/// Reads the path of `GET /v1/limits/{name}`, which may name a template.
-pub fn get_limit(name: &str) -> Result<GetLimit, Refusal> {
-    Ok(GetLimit { limit: limit_path(name)? })
-}
-
-/// Reads the path of `DELETE /v1/limits/{name}`, which may name a template.
-pub fn delete_limit(name: &str) -> Result<DeleteLimit, Refusal> {
-    Ok(DeleteLimit { limit: limit_path(name)? })
+decoders! {
+    ListLimits() query;
+    // A limit that is shown or deleted may be a template.
+    GetLimit(limit: limit_path);
+    PutLimit() body "LimitSettings", |call| {
+        let put = PatchLimit::decode(call)?.whole();
+        put.check().map(|()| put)
+    };
+    // A `rate` replaces the whole rate. The state machine checks if the remaining settings bound anything.
+    PatchLimit(limit: made(LimitName::parse)) body;
+    DeleteLimit(limit: limit_path);
+    PauseLimit(limit: held) body;
+    ResumeLimit(limit: held);
+    ObserveLimit(limit: held) body;
 }
 
 /// A limit that can be held, and so paused and observed.
 fn held(name: &str) -> Result<LimitName, Refusal> {
     one_limit(name).map_err(|no| no.at("/path/name"))
-}
-
-/// The body of `POST /v1/limits/{name}/pause`: `{"for"|"until"}`.
-pub fn pause_limit(name: &str, body: &[u8]) -> Result<PauseLimit, Refusal> {
-    PauseLimit::of_body((held(name)?,), body)
-}
-
-/// Reads the path of `POST /v1/limits/{name}/resume`.
-pub fn resume_limit(name: &str, body: &[u8]) -> Result<ResumeLimit, Refusal> {
-    no_body(body)?;
-    Ok(ResumeLimit { limit: held(name)? })
-}
-
-/// The body of `POST /v1/limits/{name}/observe`: `{"external", "for"?}`.
-pub fn observe_limit(name: &str, body: &[u8]) -> Result<ObserveLimit, Refusal> {
-    ObserveLimit::of_body((held(name)?,), body)
 }
 
 impl Bounded for PutLimit {

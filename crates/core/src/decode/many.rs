@@ -7,6 +7,7 @@ use super::forms::{Form, Name, Number, Ruled, Time, ValueKind};
 use super::jobs::JOB_KIND;
 use super::object::{Call, bounded_bodies, object};
 use super::query::{check_label, cursor, error_part, label, states};
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::bounded::PAGE;
 use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX};
@@ -83,22 +84,16 @@ impl Form<(String, String)> for Label {
     }
 }
 
-/// The body of `POST /v1/jobs/cancel`.
-pub fn cancel_jobs(body: &[u8]) -> Result<CancelJobs, Refusal> {
-    let call = CancelJobs::of_body((), body)?;
-    must_say_something(&call.filter).map(|()| call)
+decoders! {
+    CancelJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
+    RetryJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
+    DeleteJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
 }
 
-/// The body of `POST /v1/jobs/retry`.
-pub fn retry_jobs(body: &[u8]) -> Result<RetryJobs, Refusal> {
-    let call = RetryJobs::of_body((), body)?;
-    must_say_something(&call.filter).map(|()| call)
-}
-
-/// The body of `POST /v1/jobs/delete`.
-pub fn delete_jobs(body: &[u8]) -> Result<DeleteJobs, Refusal> {
-    let call = DeleteJobs::of_body((), body)?;
-    must_say_something(&call.filter).map(|()| call)
+/// Reads a call on many jobs, and refuses one whose filter lets all jobs through.
+fn filtered<C: Call<Keys = ()>>(body: &[u8], filter: fn(&C) -> &JobFilter) -> Result<C, Refusal> {
+    let call = C::of_body((), body)?;
+    must_say_something(filter(&call)).map(|()| call)
 }
 
 // An empty filter is refused where the call is run.

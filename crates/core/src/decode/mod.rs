@@ -1,10 +1,10 @@
 //! Decoders: make request structs from bodies, query parameters and parts of paths.
 //!
-//! One file per subject, one function per operation. Each either returns a request whose every field is within the
-//! bounds of the contract, or refuses with a code, the place (RFC 6901, counted from the whole body; `/query/NAME`,
-//! `/path/NAME`, `/header/NAME`) and the next step. Nothing here knows the state, reads a clock, or changes anything:
-//! the state machine checks everything that depends on the state (an unknown limit, a moment too near, a patch that
-//! leaves a limit without settings).
+//! One file per subject, one line of `decoders!` per operation. A decoder either returns a request whose every field is
+//! within the bounds of the contract, or refuses with a code, the place (RFC 6901, counted from the whole body;
+//! `/query/NAME`, `/path/NAME`, `/header/NAME`) and the next step. Nothing here knows the state, reads a clock, or changes
+//! anything: the state machine checks everything that depends on the state (an unknown limit, a moment too near, a patch
+//! that leaves a limit without settings).
 //!
 //! Rules where the contract leaves it open:
 //! - a field that is known but means nothing beside another one (`result` with the outcome `failed`,
@@ -35,6 +35,7 @@ mod pools;
 mod query;
 mod queues;
 mod rates;
+mod raw_call;
 mod resources;
 mod retry;
 mod schedules;
@@ -50,18 +51,15 @@ pub use forms::ValueKind;
 pub use gauges::gauge;
 pub use jobs::*;
 pub use leases::*;
-pub use limits::*;
 pub use lines::{LineRead, Lines, line_too_long};
-pub use many::*;
 pub use nearest::nearest;
 pub use needs::{needs_distinct, one_need, one_need_of_json};
 pub use object::{AsBody, FieldSpec, ObjectSpec, Presence, SentBody, Variant};
 pub use objects::objects;
 pub use parameters::{ParameterSpec, Queried, Query};
 pub use paths::*;
-pub use pools::*;
 pub use query::*;
-pub use queues::*;
+pub use raw_call::{BodySpec, Decode, RawCall};
 pub use resources::*;
 pub use schedules::*;
 pub use settle::*;

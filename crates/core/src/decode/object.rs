@@ -118,6 +118,8 @@ pub(crate) trait Part<T> {
 /// A value that is read from an object. Its keys are members that the object does not name, such as the name in a path.
 pub(crate) trait Call: Sized {
     type Keys;
+    /// The schema of its object.
+    const SCHEMA: &'static str;
     /// Reads it from the fields of its object, once that is open.
     fn of_fields<const N: usize>(
         keys: Self::Keys,
@@ -348,7 +350,7 @@ macro_rules! put_field {
 /// Behind its name stand the words for it in a refusal and the name of its schema. `answered` lists fields of answers
 /// that no caller may set. `whole` names the type of which each field is a member (members with a fixed value stand in
 /// braces), `call` one with more members, which the caller of its reader fills in, and `patch` one in which each field is
-/// a [`Patch`]. `rule` is a check of several fields together. `variants` lists [`Variant`]s for documents. A `flat`
+/// a [`Patch`]; `as` names its schema, if that is another one. `rule` is a check of several fields together. `variants` lists [`Variant`]s for documents. A `flat`
 /// member is a type whose fields stand in the object itself, and a `part` is another member that takes several fields.
 /// `others` are fields of no member. `as` gives a field another name in JSON.
 macro_rules! object {
@@ -358,7 +360,7 @@ macro_rules! object {
         $(answered $answered:expr;)?
         $(whole $whole:ident $({ $($whole_fixed:tt)* })?;)?
         $(call $call:ident $keys:tt;)*
-        $(patch $patch:ident $patch_keys:tt $({ $($fixed:tt)* })?;)?
+        $(patch $patch:ident $patch_keys:tt $(as $patch_schema:literal)? $({ $($fixed:tt)* })?;)?
         $(rule $rule:expr;)?
         $(variants $variants:expr;)?
         fields $fields:tt
@@ -374,10 +376,10 @@ macro_rules! object {
         $crate::decode::object::object!(
             @whole $name $schema [$($whole {$($($whole_fixed)*)?})?] [$($rule)?] $fields [$($flat: FLAT)? $($part: $by)*]
         );
-        $crate::decode::object::object!(@calls $name [$($call $keys)*] [$($rule)?] $fields [$($flat: FLAT)? $($part: $by)*]);
-        $($crate::decode::object::object!(@call $name $flat_type () {} [] $flat_fields []);)?
+        $crate::decode::object::object!(@calls $name $schema [$($call $keys)*] [$($rule)?] $fields [$($flat: FLAT)? $($part: $by)*]);
+        $($crate::decode::object::object!(@call $name [$schema] $flat_type () {} [] $flat_fields []);)?
         $crate::decode::object::object!(
-            @patch $name [$($patch $patch_keys {$($($fixed)*)?})?] $fields [$($flat: FLAT)? $($part: $by)*]
+            @patch $name [$schema $($($patch_schema)?)?] [$($patch $patch_keys {$($($fixed)*)?})?] $fields [$($flat: FLAT)? $($part: $by)*]
         );
     };
 
@@ -422,12 +424,14 @@ macro_rules! object {
     };
     (@by FLAT) => { $crate::decode::object::Flat };
     (@by $by:ident) => { $by };
+    (@last $one:literal) => { $one };
+    (@last $one:literal $other:literal) => { $other };
     (@or_none) => { &[] };
     (@or_none $list:expr) => { $list };
 
     (@whole $name:ident $schema:literal [] $rule:tt $fields:tt $parts:tt) => {};
     (@whole $name:ident $schema:literal [$whole:ident $fixed:tt] $rule:tt $fields:tt $parts:tt) => {
-        $crate::decode::object::object!(@call $name $whole () $fixed $rule $fields $parts);
+        $crate::decode::object::object!(@call $name [$schema] $whole () $fixed $rule $fields $parts);
         impl $crate::decode::forms::Form<$whole> for $name {
             fn read(
                 &self,
@@ -451,17 +455,18 @@ macro_rules! object {
         }
     };
 
-    (@calls $name:ident [] $rule:tt $fields:tt $parts:tt) => {};
-    (@calls $name:ident [$call:ident $keys:tt $($more:tt)*] $rule:tt $fields:tt $parts:tt) => {
-        $crate::decode::object::object!(@call $name $call $keys {} $rule $fields $parts);
-        $crate::decode::object::object!(@calls $name [$($more)*] $rule $fields $parts);
+    (@calls $name:ident $schema:literal [] $rule:tt $fields:tt $parts:tt) => {};
+    (@calls $name:ident $schema:literal [$call:ident $keys:tt $($more:tt)*] $rule:tt $fields:tt $parts:tt) => {
+        $crate::decode::object::object!(@call $name [$schema] $call $keys {} $rule $fields $parts);
+        $crate::decode::object::object!(@calls $name $schema [$($more)*] $rule $fields $parts);
     };
 
-    (@call $name:ident $call:ident ($($key:ident: $key_type:ty),*) {$($fixed:tt)*} [$($rule:expr)?] {
+    (@call $name:ident [$schema:literal $($own_schema:literal)?] $call:ident ($($key:ident: $key_type:ty),*) {$($fixed:tt)*} [$($rule:expr)?] {
         $($field:ident $(as $json:literal)?: $type:ty = $form:expr, $presence:ident $($given:expr)?, $sentence:expr;)*
     } [$($part:ident: $by:ident)*]) => {
         impl $crate::decode::object::Call for $call {
             type Keys = ($($key_type,)*);
+            const SCHEMA: &'static str = $crate::decode::object::object!(@last $schema $($own_schema)?);
             fn of_value(
                 keys: Self::Keys,
                 value: $crate::decode::fields::Value<'_, '_>,
@@ -497,11 +502,11 @@ macro_rules! object {
         }
     };
 
-    (@patch $name:ident [] $fields:tt $parts:tt) => {};
-    (@patch $name:ident [$patch:ident $keys:tt $fixed:tt] {
+    (@patch $name:ident $schema:tt [] $fields:tt $parts:tt) => {};
+    (@patch $name:ident $schema:tt [$patch:ident $keys:tt $fixed:tt] {
         $($field:ident $(as $json:literal)?: $type:ty = $form:expr, $presence:ident $($given:expr)?, $sentence:expr;)*
     } $parts:tt) => {
-        $crate::decode::object::object!(@call $name $patch $keys $fixed [] {
+        $crate::decode::object::object!(@call $name $schema $patch $keys $fixed [] {
             $($field $(as $json)?: $type = $form, patch, $sentence;)*
         } $parts);
     };

@@ -7,15 +7,6 @@ use crate::names::{FlowName, JobRef, LimitName, Namespace, PoolName, QueueName, 
 use crate::refusal::Refusal;
 use crate::sentences::NameRefusal;
 
-/// The two names of `/v1/pools/{name}/resources/{id}`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ResourcePath<'t> {
-    /// The `{name}` of the pool.
-    pub name: &'t str,
-    /// The `{id}` of the resource.
-    pub id: &'t str,
-}
-
 /// A job's id, or `key:KEY`; the pointer of a refusal is `/path/id`.
 pub fn job_path(id: &str) -> Result<JobRef, Refusal> {
     JobRef::parse(id).map_err(|no| no.at("/path/id"))
@@ -54,10 +45,9 @@ pub fn pool_path(name: &str) -> Result<PoolName, Refusal> {
     there(name, PoolName::parse, PoolName::known).map_err(|no| no.at("/path/name"))
 }
 
-/// Reads the names of a pool and of its resource.
-pub fn resource_path(path: ResourcePath<'_>) -> Result<(PoolName, ResourceId), Refusal> {
-    let id = ResourceId::known(path.id).map_err(|no| no.at("/path/id"));
-    Ok((pool_path(path.name)?, id?))
+/// A resource's id; the pointer of a refusal is `/path/id`.
+pub(super) fn resource_path(id: &str) -> Result<ResourceId, Refusal> {
+    ResourceId::known(id).map_err(|no| no.at("/path/id"))
 }
 
 /// A limit's name, which may be a template's.
@@ -65,12 +55,11 @@ pub(super) fn limit_path(name: &str) -> Result<LimitName, Refusal> {
     there(name, LimitName::parse, LimitName::known).map_err(|no| no.at("/path/name"))
 }
 
-/// Reads the name of a thing that the call may make.
-pub(super) fn made_path<T>(
-    name: &str,
+/// The reader of the name of a thing that the call may make.
+pub(super) fn made<T>(
     parse: fn(&str) -> Result<T, Refusal>,
-) -> Result<T, Refusal> {
-    parse(name).map_err(|no| no.at("/path/name"))
+) -> impl Fn(&str) -> Result<T, Refusal> {
+    move |name| parse(name).map_err(|no| no.at("/path/name"))
 }
 
 /// The namespace of a request; `default` without the header. An empty one is refused.

@@ -1,14 +1,15 @@
 //! Settings of pools.
 
 use super::forms::{Duration, Whole, Words};
-use super::object::{Call, SentBody, bounded_bodies, object};
-use super::paths::made_path;
+use super::object::{SentBody, bounded_bodies, object};
+use super::paths::{made, pool_path};
 use super::rates::RateFields;
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::bounded::{Bounded, COUNT, Spans};
 use crate::names::PoolName;
 use crate::refusal::Refusal;
-use crate::requests::{Change, PatchPool, PutPool};
+use crate::requests::{Change, DeletePool, GetPool, ListPools, PatchPool, PutPool};
 use crate::settings::{Pick, Rate};
 use crate::time::Span;
 use crate::words::Worded as _;
@@ -16,7 +17,7 @@ use crate::words::Worded as _;
 object! {
     PoolFields "a pool" "PoolSettings"
     answered &["name", "available", "leased", "cooling", "banned", "waiting"];
-    patch PatchPool(pool: PoolName);
+    patch PatchPool(pool: PoolName) as "PoolPatch";
     fields {
         quarantine: Span = Duration(Spans::ANY), optional,
             "How long a resource rests whose holder was lost; 0s by default.";
@@ -29,14 +30,14 @@ object! {
     }
 }
 
-/// Reads the body of `PUT /v1/pools/{name}`: all settings; an absent one has its default.
-pub fn put_pool(name: &str, body: &[u8]) -> Result<PutPool, Refusal> {
-    Ok(patch_pool(name, body)?.whole())
-}
-
-/// Reads the body of `PATCH /v1/pools/{name}`: the named settings; a `rate` replaces the whole rate.
-pub fn patch_pool(name: &str, body: &[u8]) -> Result<PatchPool, Refusal> {
-    PatchPool::of_body((made_path(name, PoolName::parse)?,), body)
+decoders! {
+    ListPools() query;
+    GetPool(pool: pool_path);
+    // An absent setting has its default.
+    PutPool() body "PoolSettings", |call| Ok(PatchPool::decode(call)?.whole());
+    // A `rate` replaces the whole rate.
+    PatchPool(pool: made(PoolName::parse)) body;
+    DeletePool(pool: pool_path);
 }
 
 impl Bounded for PutPool {

@@ -2,7 +2,8 @@
 
 use super::forms::ValueKind;
 use super::parameters::{Parameter, Queried, Query, bounded_queries, queried, whole};
-use super::paths::{flow_path, job_path, pool_path, there};
+use super::paths::there;
+use super::raw_call::decoders;
 use super::words::{integer, moment, one_of, span};
 use crate::at::At;
 use crate::bounded::{self, PAGE, Spans, VERSION, short};
@@ -17,8 +18,8 @@ use crate::names::{
 use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
 use crate::requests::{
-    Audit, EventsSince, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows,
-    ListJobs, ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources,
+    Audit, EventsSince, GetFlow, GetResult, GetStats, JobFilter, ListChildren, ListFailures,
+    ListFlows, ListJobs, ListLeases, ListLimits, ListParents, ListPools, ListQueues, ListResources,
     ListSchedules, ListWorkers, Meant, Page, ReadEvents, SyncResources, SyncSchedules,
 };
 use crate::schedule::ScheduleSettings;
@@ -329,108 +330,14 @@ pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
     }
 }
 
-/// Reads the query of `GET /v1/audit`.
-pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
-    Audit::of_query((), query)
+decoders! {
+    ReadEvents() query;
+    ListWorkers() query;
+    GetStats();
+    Audit() query;
 }
 
 /// Reads the query of `GET /v1/trail`.
 pub fn read_trail<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadTrail, Refusal> {
     ReadTrail::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/jobs`.
-pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJobs, Refusal> {
-    ListJobs::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/result`.
-pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<GetResult, Refusal> {
-    GetResult::of_query((job_path(id)?,), query)
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/parents`.
-pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<ListParents, Refusal> {
-    ListParents::of_query((job_path(id)?,), query)
-}
-
-/// Reads the query of `GET /v1/jobs/{id}/children`.
-pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
-    id: &str,
-    query: &[(K, V)],
-) -> Result<ListChildren, Refusal> {
-    ListChildren::of_query((job_path(id)?,), query)
-}
-
-/// Reads the query of `GET /v1/flows`.
-pub fn list_flows<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListFlows, Refusal> {
-    ListFlows::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/flows/{flow}`.
-pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
-    name: &str,
-    query: &[(K, V)],
-) -> Result<GetFlow, Refusal> {
-    GetFlow::of_query((flow_path(name)?,), query)
-}
-
-/// Reads the query of `GET /v1/failures`.
-pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<ListFailures, Refusal> {
-    ListFailures::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/events`.
-pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadEvents, Refusal> {
-    ReadEvents::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/leases`.
-pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLeases, Refusal> {
-    ListLeases::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/queues`.
-pub fn list_queues<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListQueues, Refusal> {
-    ListQueues::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/limits`.
-pub fn list_limits<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLimits, Refusal> {
-    ListLimits::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/pools`.
-pub fn list_pools<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListPools, Refusal> {
-    ListPools::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/workers`.
-pub fn list_workers<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<ListWorkers, Refusal> {
-    ListWorkers::of_query((), query)
-}
-
-/// Reads the query of `GET /v1/pools/{name}/resources`.
-pub fn list_resources<K: AsRef<str>, V: AsRef<str>>(
-    name: &str,
-    query: &[(K, V)],
-) -> Result<ListResources, Refusal> {
-    ListResources::of_query((pool_path(name)?,), query)
-}
-
-/// Reads the query of `GET /v1/schedules`.
-pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-) -> Result<ListSchedules, Refusal> {
-    ListSchedules::of_query((), query)
 }

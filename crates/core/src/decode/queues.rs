@@ -7,22 +7,25 @@ use serde::Serializer;
 use super::fields::Value;
 use super::forms::{Duration, Flag, Form, ValueKind, Whole};
 use super::needs::Needs;
-use super::object::{Call, SentBody, bounded_bodies, object};
-use super::paths::{made_path, queue_path};
+use super::object::{SentBody, bounded_bodies, object};
+use super::paths::{made, queue_path};
+use super::raw_call::decoders;
 use super::retry::RetryFields;
 use crate::at::At;
 use crate::bounded::{AMOUNT, Bounded, SHARES, Spans};
 use crate::job::{Need, Retry};
 use crate::names::{Group, QueueName};
 use crate::refusal::Refusal;
-use crate::requests::{Change, PatchQueue, PauseQueue, PutQueue};
+use crate::requests::{
+    Change, DeleteQueue, GetQueue, ListQueues, PatchQueue, PauseQueue, PutQueue, ResumeQueue,
+};
 use crate::sentences::BodyRefusal;
 use crate::time::Span;
 
 object! {
     QueueFields "a queue" "QueueSettings"
     answered &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"];
-    patch PatchQueue(queue: QueueName);
+    patch PatchQueue(queue: QueueName) as "QueuePatch";
     fields {
         needs: Vec<Need> = Needs(0), optional,
             "Needs of a pushed job that states none, at most 16. {payload.FIELD} in the name of a limit is filled in from its payload.";
@@ -67,19 +70,15 @@ impl Form<BTreeMap<Group, u32>> for Shares {
     }
 }
 
-/// Reads the body of `PUT /v1/queues/{name}`: all settings; an absent one has its default.
-pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
-    Ok(patch_queue(name, body)?.whole())
-}
-
-/// Reads the body of `PATCH /v1/queues/{name}`: the named settings; `null` resets one to its default.
-pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
-    PatchQueue::of_body((made_path(name, QueueName::parse)?,), body)
-}
-
-/// Reads the body of `POST /v1/queues/{name}/pause`: nothing, or `{"for"|"until"}`.
-pub fn pause_queue(name: &str, body: &[u8]) -> Result<PauseQueue, Refusal> {
-    PauseQueue::of_optional_body((queue_path(name)?,), body)
+decoders! {
+    ListQueues() query;
+    GetQueue(queue: queue_path);
+    // An absent setting has its default.
+    PutQueue() body "QueueSettings", |call| Ok(PatchQueue::decode(call)?.whole());
+    PatchQueue(queue: made(QueueName::parse)) body;
+    DeleteQueue(queue: queue_path);
+    PauseQueue(queue: queue_path) optional body;
+    ResumeQueue(queue: queue_path);
 }
 
 impl Bounded for PutQueue {

@@ -6,16 +6,20 @@ use serde::Serializer;
 use super::fields::{self, Value, document};
 use super::forms::{Content, Form, List, Name, Text, ValueKind, Whole};
 use super::lines::{LineRead, read_line, read_lines};
-use super::object::{Call, SentBody, bounded_bodies, object};
+use super::object::{SentBody, bounded_bodies, object};
 use super::parameters::Queried;
-use super::paths::{ResourcePath, pool_path, resource_path};
+use super::paths::{pool_path, resource_path};
+use super::raw_call::decoders;
 use crate::at::At;
 use crate::bounded::{Bounded, COUNT, SetIds};
 use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
 use crate::json::Kind;
 use crate::names::{PoolName, ResourceId, Tag};
 use crate::refusal::Refusal;
-use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
+use crate::requests::{
+    AddResources, BanResource, CoolResource, DeleteResource, GetResource, ListResources,
+    PatchResource, RestoreResource, SyncResources,
+};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace};
 use crate::settings::NewResource;
@@ -82,35 +86,35 @@ impl Form<Vec<Tag>> for Tags {
     }
 }
 
-/// Reads `PUT /v1/pools/{name}/resources` with an array of any length, the whole set.
-pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
-    name: &str,
-    query: &[(K, V)],
-    body: &[u8],
-) -> Result<SyncResources, Refusal> {
-    let request = sync_resources_from_lines(name, query, Vec::new())?;
+decoders! {
+    SyncResources(name) query, body "ResourceSet", |call| {
+        let request = SyncResources::of_query((pool_path(name)?, Vec::new()), call.query)?;
+        Ok(SyncResources { resources: whole_set(call.body)?, ..request })
+    };
+    AddResources(name) body "NewResources", |call| add_resources(name, call.body);
+    ListResources(pool: pool_path) query;
+    GetResource(pool: pool_path, resource: resource_path);
+    PatchResource(pool: pool_path, resource: resource_path) body;
+    DeleteResource(pool: pool_path, resource: resource_path);
+    CoolResource(pool: pool_path, resource: resource_path) body;
+    BanResource(pool: pool_path, resource: resource_path) optional body;
+    RestoreResource(pool: pool_path, resource: resource_path);
+}
+
+/// Reads a whole set: an array of any length.
+fn whole_set(body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
     let document = document(body)?;
     let body = Value::body(&document);
     if body.node.kind() != Kind::Array {
         return Err(body.refuse(BodyRefusal::NotASet { noun: body.node.kind().noun().into() }));
     }
     let (mut ids, mut index) = (SetIds::default(), 0);
-    let resources = body.each_indexed(0..=usize::MAX, |item| {
+    body.each_indexed(0..=usize::MAX, |item| {
         let one = ResourceFields.read(item)?;
         ids.once(one.id.clone(), SetPlace::Item(index), &At::Member(&item.at, "id"))?;
         index += 1;
         Ok(one)
-    })?;
-    Ok(SyncResources { resources, ..request })
-}
-
-/// The same with a set whose lines [`ResourceLines`] has read one by one.
-pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
-    name: &str,
-    query: &[(K, V)],
-    resources: Vec<NewResource>,
-) -> Result<SyncResources, Refusal> {
-    SyncResources::of_query((pool_path(name)?, resources), query)
+    })
 }
 
 /// Reads `POST /v1/pools/{name}/resources` with one object, or an array of 1 to 1,000.
@@ -122,19 +126,6 @@ pub fn add_resources(name: &str, body: &[u8]) -> Result<AddResources, Refusal> {
         Kind::Array => body.each_indexed(1..=ITEMS_MAX, |item| ResourceFields.read(item))?,
         _ => vec![ResourceFields.read(body)?],
     };
-    Ok(AddResources { pool, resources })
-}
-
-/// The same with lines of NDJSON, 1 to 1,000 resources.
-pub fn add_resources_from_lines(
-    name: &str,
-    resources: Vec<NewResource>,
-) -> Result<AddResources, Refusal> {
-    let pool = pool_path(name)?;
-    if !(1..=ITEMS_MAX).contains(&resources.len()) {
-        let (sent, most) = (resources.len(), ITEMS_MAX);
-        return Err(Refusal::from(BodyRefusal::ResourcesOutside { sent, most }).at(""));
-    }
     Ok(AddResources { pool, resources })
 }
 
@@ -167,21 +158,6 @@ impl ResourceLines {
         read_lines(body, |line| self.read(line))
     }
 }
-/// Reads the body of `PATCH /v1/pools/{name}/resources/{id}`; `null` resets a field to its default.
-pub fn patch_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<PatchResource, Refusal> {
-    PatchResource::of_body(resource_path(path)?, body)
-}
-
-/// Reads the body of `POST …/resources/{id}/cool`: `{"for"|"until"}`.
-pub fn cool_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<CoolResource, Refusal> {
-    CoolResource::of_body(resource_path(path)?, body)
-}
-
-/// Reads the body of `POST …/resources/{id}/ban`: nothing, or `{"reason"}`.
-pub fn ban_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<BanResource, Refusal> {
-    BanResource::of_optional_body(resource_path(path)?, body)
-}
-
 impl Bounded for SyncResources {
     fn within_bounds(&self) -> Result<(), Refusal> {
         self.query_within_bounds()?;

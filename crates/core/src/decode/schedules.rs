@@ -9,6 +9,7 @@ use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
 use super::object::{AsBody, Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::parameters::Queried;
+use super::raw_call::decoders;
 use super::retry::RetryFields;
 use super::timing::{CRON, Interval, TimingPart};
 use crate::at::At;
@@ -18,7 +19,10 @@ use crate::job::{Labels, Need, Retry};
 use crate::json::Kind;
 use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::refusal::Refusal;
-use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, RunScheduleNow, SyncSchedules};
+use crate::requests::{
+    DeleteSchedule, GetSchedule, ListSchedules, PatchSchedule, PauseSchedule, PutSchedule,
+    ResumeSchedule, RunScheduleNow, SyncSchedules,
+};
 use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
@@ -47,7 +51,7 @@ const ANSWERED: &[&str] = &[
 object! {
     ScheduleFields "a schedule" "ScheduleSettings"
     answered ANSWERED;
-    patch PatchSchedule(schedule: ScheduleId) { plan: None };
+    patch PatchSchedule(schedule: ScheduleId) as "SchedulePatch" { plan: None };
     variants TIMINGS;
     fields {
         owner: Owner = Name(Owner::parse, Some(Owner::BYTES_MAX)), nullable,
@@ -135,6 +139,7 @@ impl Part<Option<Json>> for ScheduledPayload {
 /// The settings of a schedule: a timing takes several of its fields.
 impl Call for ScheduleSettings {
     type Keys = ();
+    const SCHEMA: &'static str = "ScheduleSettings";
     fn of_value(keys: (), value: Value<'_, '_>) -> Result<Self, Refusal> {
         Self::of_fields(keys, &value.fields(ScheduleFields::SHAPE)?)
     }
@@ -186,6 +191,27 @@ pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
     ScheduleId::known(id).map_err(|no| no.at("/path/id"))
 }
 
+decoders! {
+    ListSchedules() query;
+    GetSchedule(schedule: schedule_path);
+    PutSchedule(id) body "ScheduleSettings", |call| put_schedule(id, call.body);
+    // A `job` replaces the whole job.
+    PatchSchedule(id) body Self::SCHEMA, |call| {
+        let schedule = schedule_path(id)?;
+        let document = document(call.body)?;
+        let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
+        same_id(&fields, &schedule)?;
+        fields.not_both("cron", "every")?;
+        fields.not_both("zone", "every")?;
+        PatchSchedule::of_fields((schedule,), &fields)
+    };
+    DeleteSchedule(schedule: schedule_path);
+    PauseSchedule(schedule: schedule_path) optional body;
+    ResumeSchedule(schedule: schedule_path);
+    RunScheduleNow(schedule: schedule_path) optional body;
+    SyncSchedules() query, body "ScheduleSet", |call| sync_schedules(call.query, call.body);
+}
+
 /// Reads the body of `PUT /v1/schedules/{id}`: all settings; an absent one has its default.
 pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
     let schedule = ScheduleId::parse(id).map_err(|no| no.at("/path/id"))?;
@@ -196,34 +222,12 @@ pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
     Ok(PutSchedule { schedule, settings, plan: None })
 }
 
-/// Reads the body of `PATCH /v1/schedules/{id}`: the named settings; `null` resets one to its default, and a `job`
-/// replaces the whole job.
-pub fn patch_schedule(id: &str, body: &[u8]) -> Result<PatchSchedule, Refusal> {
-    let schedule = schedule_path(id)?;
-    let document = document(body)?;
-    let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
-    same_id(&fields, &schedule)?;
-    fields.not_both("cron", "every")?;
-    fields.not_both("zone", "every")?;
-    PatchSchedule::of_fields((schedule,), &fields)
-}
-
-/// Reads the body of `POST /v1/schedules/{id}/pause`: nothing, or `{"for"|"until"}`.
-pub fn pause_schedule(id: &str, body: &[u8]) -> Result<PauseSchedule, Refusal> {
-    PauseSchedule::of_optional_body((schedule_path(id)?,), body)
-}
-
-/// Reads the body of `POST /v1/schedules/{id}/run-now`: nothing, or `{"id"}`.
-pub fn run_schedule_now(id: &str, body: &[u8]) -> Result<RunScheduleNow, Refusal> {
-    RunScheduleNow::of_optional_body((schedule_path(id)?,), body)
-}
-
 /// Reads `PUT /v1/schedules?owner=O` with an array of at most 1,000, the whole set of the owner.
 pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
     body: &[u8],
 ) -> Result<SyncSchedules, Refusal> {
-    let mut request = sync_schedules_from_lines(query, Vec::new())?;
+    let mut request = SyncSchedules::of_query((Vec::new(),), query)?;
     let document = document(body)?;
     let body = Value::body(&document);
     if body.node.kind() != Kind::Array {
@@ -238,14 +242,6 @@ pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
         Ok(one)
     })?;
     Ok(request)
-}
-
-/// The same with a set whose lines [`ScheduleLines`] has read one by one.
-pub fn sync_schedules_from_lines<K: AsRef<str>, V: AsRef<str>>(
-    query: &[(K, V)],
-    schedules: Vec<(ScheduleId, ScheduleSettings)>,
-) -> Result<SyncSchedules, Refusal> {
-    SyncSchedules::of_query((schedules,), query)
 }
 
 /// Reads an owner's set in NDJSON, and keeps its ids to refuse repeats.

@@ -10,6 +10,7 @@ use super::jobs::NewJobFields;
 use super::leases::{LeaseOfSettle, Numbered};
 use super::needs::HeldLimit;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
+use super::raw_call::decoders;
 use super::times::LaterPart;
 use super::timing::Interval;
 use crate::at::At;
@@ -327,6 +328,10 @@ pub fn settle_item_without_lease(body: &[u8]) -> Result<SettleItem, Refusal> {
         "an outcome file",
     )?;
     SettleItem::of_fields((String::new(),), &fields)
+}
+
+decoders! {
+    Settle() body;
 }
 
 bounded_bodies! { Settle }

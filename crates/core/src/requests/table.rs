@@ -10,10 +10,13 @@
 //! - the scope that a token needs for it ([`Scope`]), exactly one;
 //! - the effect of sending the same request a second time ([`Effect`]). `Depends` calls the request's own method
 //!   `effect`. `gone` lists the refusals that tell a repeat that the deletion was done.
+//!
+//! The query and the body of an operation, and its decoder, come from its request ([`Decode`]).
 
 use super::*;
 use crate::access::{Concealed, Grants, Scope};
 use crate::bounded::Bounded;
+use crate::decode::{BodySpec, Decode, ParameterSpec, RawCall};
 use crate::flow::{ChildView, FlowView, ParentView};
 use crate::job::{JobView, PushedJob, ResultView};
 use crate::lease::{Explained, Extended, LeaseSummary, Leased};
@@ -38,6 +41,12 @@ pub struct Spec {
     pub effect: Option<Effect>,
     /// Refusals of a repeat that mean that the first sending, or another caller, has already deleted the thing.
     pub gone: &'static [Code],
+    /// The parameters of its query; `None`: it has no query.
+    pub query: Option<fn() -> Vec<ParameterSpec>>,
+    /// Its body.
+    pub body: BodySpec,
+    /// Decodes its request.
+    pub decode: fn(RawCall<'_>) -> Answer<Request>,
 }
 
 words! {
@@ -64,7 +73,7 @@ pub enum Effect {
 }
 
 /// An operation of an engine: a request and its reply.
-pub trait Operation: Into<Request> + Bounded + Send + 'static {
+pub trait Operation: Into<Request> + Bounded + Decode + Send + 'static {
     /// The value that an engine answers with.
     type Reply: Send + 'static;
     /// Its row of the table.
@@ -174,6 +183,11 @@ macro_rules! operations {
                 }
             }
         }
+        impl Bounded for Request {
+            fn within_bounds(&self) -> Answer<()> {
+                match self { $(Request::$request(request) => request.within_bounds()),* }
+            }
+        }
         impl Concealed for Reply {
             fn conceal(&mut self, grants: &Grants) {
                 match self { $(Reply::$request(reply) => reply.conceal(grants)),* }
@@ -192,6 +206,9 @@ macro_rules! operations {
                     scope: Scope::$scope,
                     effect: fixed_effect!($effect),
                     gone: &[$($(Code::$gone),+)?],
+                    query: <$request as Decode>::QUERY,
+                    body: <$request as Decode>::BODY,
+                    decode: |call| Ok(Request::$request(Decode::decode(call)?)),
                 };
                 fn wrap(reply: $reply) -> Reply { Reply::$request(reply) }
                 fn reply(reply: Reply) -> Option<$reply> {

@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{ReadTrail, TRAIL_TARGETS_MAX, TrailLine, target_in_path};
-use crate::decode;
+use crate::decode::{self, Decode};
 use crate::names::JobRef;
-use crate::requests::{GetJob, GetLimit, GetResource, GetStats, Reply, Request};
+use crate::requests::{
+    BanResource, DeleteLimit, GetJob, GetLimit, GetResource, GetStats, PatchJob, PatchQueue,
+    PatchResource, PutLimit, Reply, Request, RetryJobs,
+};
 use crate::settings::{LimitSettings, LimitView};
 
 const SECRET: &str = "geheim";
@@ -42,7 +45,7 @@ fn limit_view_of(concurrency: u32, template: Value) -> Reply {
 #[test]
 fn settings_are_shown_and_contents_hidden() {
     let patch = format!(r#"{{"payload": {{"password": "{SECRET}"}}, "priority": 3}}"#);
-    let job = decode::patch_job("j", patch.as_bytes()).unwrap();
+    let job = PatchJob::of(&["j"], patch.as_bytes()).unwrap();
     let (targets, changed) = shown(&job.into());
     assert_eq!(targets, ["job:j"]);
     assert_eq!(changed, json!({"payload": {"new": "•••"}, "priority": {"new": 3}}));
@@ -59,7 +62,7 @@ fn settings_are_shown_and_contents_hidden() {
     let gauge = format!(
         r#"{{"concurrency": 5, "gauge": {{"url": "http://ann:{SECRET}@count.example/", "count": ["/n"]}}}}"#
     );
-    let put = decode::put_limit("site", gauge.as_bytes()).unwrap();
+    let put = PutLimit::of(&["site"], gauge.as_bytes()).unwrap();
     let (_, changed) = shown(&put.into());
     assert_eq!(
         (&changed["concurrency"], &changed["gauge"]),
@@ -67,28 +70,28 @@ fn settings_are_shown_and_contents_hidden() {
     );
 
     let data = format!(r#"{{"data": {{"password": "{SECRET}"}}, "slots": 2}}"#);
-    let patch = decode::patch_resource(path(), data.as_bytes()).unwrap();
+    let patch = PatchResource::of(&["p", "r"], data.as_bytes()).unwrap();
     let (targets, changed) = shown(&patch.into());
     assert_eq!(targets, ["pool:p/r"]);
     assert_eq!(changed, json!({"data": {"new": "•••"}, "slots": {"new": 2}}));
 
     let ban = format!(r#"{{"reason": "{SECRET}"}}"#);
-    let ban = decode::ban_resource(path(), ban.as_bytes()).unwrap();
+    let ban = BanResource::of(&["p", "r"], ban.as_bytes()).unwrap();
     assert_eq!(shown(&ban.into()).1, json!({"reason": {"new": "•••"}}));
 
     let many = format!(r#"{{"queue": "q", "state": "failed", "error": "{SECRET}"}}"#);
-    let many = decode::retry_jobs(many.as_bytes()).unwrap();
+    let many = RetryJobs::of(&[""; 0], many.as_bytes()).unwrap();
     assert_eq!(shown(&many.into()).0, ["queue:q", "state:failed", "error:•••"]);
 }
 
 #[test]
 fn a_change_has_the_old_and_the_new_value_of_what_changed() {
-    let put: Request = decode::put_limit("site:a", br#"{"concurrency": 8}"#).unwrap().into();
+    let put: Request = PutLimit::of(&["site:a"], br#"{"concurrency": 8}"#).unwrap().into();
     let changed = put.trail_subject().changed(Some(&limit_view(5)));
     assert_eq!(Value::Object(changed), json!({"concurrency": {"old": 5, "new": 8}}));
     let changed = put.trail_subject().changed(Some(&limit_view(8)));
     assert!(changed.is_empty(), "{changed:?}");
-    let delete: Request = decode::delete_limit("site").unwrap().into();
+    let delete: Request = DeleteLimit::of(&["site"], b"").unwrap().into();
     let changed = delete.trail_subject().changed(Some(&limit_view(5)));
     assert_eq!(changed["concurrency"], json!({"old": 5}));
     assert!(delete.trail_subject().changed(None).is_empty());
@@ -96,7 +99,7 @@ fn a_change_has_the_old_and_the_new_value_of_what_changed() {
 
 #[test]
 fn the_first_settings_of_a_limit_under_a_template_are_new() {
-    let put: Request = decode::put_limit("site:a", br#"{"concurrency": 3}"#).unwrap().into();
+    let put: Request = PutLimit::of(&["site:a"], br#"{"concurrency": 3}"#).unwrap().into();
     for of_template in [2, 3] {
         let before = limit_view_of(of_template, json!("site:*"));
         let changed = put.trail_subject().changed(Some(&before));
@@ -104,7 +107,7 @@ fn the_first_settings_of_a_limit_under_a_template_are_new() {
         assert_eq!(Value::Object(changed), new, "{of_template}");
     }
     // Of such a limit nothing but an observation can be deleted.
-    let delete: Request = decode::delete_limit("site:a").unwrap().into();
+    let delete: Request = DeleteLimit::of(&["site:a"], b"").unwrap().into();
     assert!(delete.trail_subject().changed(Some(&limit_view_of(2, json!("site:*")))).is_empty());
 }
 
@@ -130,7 +133,7 @@ fn a_request_that_only_reads_shows_the_thing_in_its_path() {
 fn a_long_value_is_shown_as_its_length() {
     let groups: Vec<String> = (0..100).map(|n| format!(r#""tenant-{n}": 2"#)).collect();
     let body = format!(r#"{{"shares": {{{}}}}}"#, groups.join(","));
-    let patch = decode::patch_queue("q", body.as_bytes()).unwrap();
+    let patch = PatchQueue::of(&["q"], body.as_bytes()).unwrap();
     let (_, changed) = shown(&patch.into());
     assert!(
         changed["shares"]["new"].as_str().is_some_and(|text| text.ends_with(" bytes)")),
@@ -210,8 +213,4 @@ fn a_change_is_no_lease_no_refusal_and_no_line_of_the_server() {
         let line = TrailLine { status, code: code.map(str::to_owned), ..TrailLine::of(op) };
         assert_eq!(line.is_change(), is, "{op} {status:?} {code:?}");
     }
-}
-
-fn path() -> decode::ResourcePath<'static> {
-    decode::ResourcePath { name: "p", id: "r" }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use tenure_core::access::Scope;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::requests::{GetJob, Patch, PatchJob, Push, PushAnswer, Pushed};
 
@@ -102,7 +102,7 @@ fn fields(says: Says, old: &JobView) -> Markup {
 async fn edit(visit: &Visit) -> Result<Drawn, Unanswered> {
     let fields =
         [("priority", Field::Number), ("group", Field::TextOrNull), ("delay", Field::Text)];
-    let mut patch = decode::patch_job(visit.name(), said(visit, &fields).as_bytes())?;
+    let mut patch = PatchJob::of(&visit.names, said(visit, &fields).as_bytes())?;
     let payload = visit.form.get("payload").unwrap_or("null");
     patch.payload = Patch::Set(decode::payload_line(payload.as_bytes())?);
     visit.ask(patch).await?;
@@ -114,7 +114,7 @@ async fn again(visit: &Visit) -> Result<Drawn, Unanswered> {
     let fields =
         [("priority", Field::Number), ("group", Field::TextOrNull), ("delay", Field::Text)];
     let form: Map<String, Value> = serde_json::from_str(&said(visit, &fields)).unwrap_or_default();
-    let (_, mut jobs) = decode::push(like(&old, form).to_string().as_bytes())?;
+    let mut jobs = decode::push(like(&old, form).to_string().as_bytes())?;
     let payload = visit.form.get("payload").unwrap_or("null");
     for job in &mut jobs {
         job.payload = decode::payload_line(payload.as_bytes())?;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT, LIST_MAX};
-use tenure_core::decode;
+use tenure_core::decode::Queried;
 use tenure_core::events::{BlockedOn, Event, EventFilter, EventId};
 use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 
@@ -36,7 +36,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let kept: Vec<(&str, &str)> =
         FILTERS.into_iter().filter_map(|name| Some((name, visit.query.get(name)?))).collect();
-    let filter = decode::read_events(&kept)?.filter;
+    let filter = ReadEvents::of_query((), &kept)?.filter;
     let events = last(visit, &filter).await?;
     let field = |name: &str, label: String| {
         let short = label.split([',', '，']).next().unwrap_or_default();

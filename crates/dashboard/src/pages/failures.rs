@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
-use tenure_core::decode;
+use tenure_core::decode::Queried;
 use tenure_core::requests::{FailureGroup, ListFailures};
 use tenure_core::time::Span;
 
@@ -50,7 +50,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     if !queue.is_empty() {
         query.push(("queue", queue));
     }
-    let request = ListFailures { finished_after, ..decode::list_failures(&query)? };
+    let request = ListFailures { finished_after, ..ListFailures::of_query((), &query)? };
     let found = visit.ask(request).await?;
     let newest: Vec<_> = found.items.iter().map(|group| (&group.job, &group.queue)).collect();
     let lines = PayloadLines::named(visit, &newest).await?;

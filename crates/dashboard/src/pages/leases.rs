@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
-use tenure_core::decode;
+use tenure_core::decode::{self, Queried};
 use tenure_core::lease::LeaseSummary;
 use tenure_core::requests::{ForceLease, ListLeases};
 
@@ -57,7 +57,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut query = kept.clone();
     query.push(("max", &max));
     query.extend(visit.query.get("cursor").map(|cursor| ("cursor", cursor)));
-    let request: ListLeases = decode::list_leases(&query)?;
+    let request: ListLeases = ListLeases::of_query((), &query)?;
     let list = visit.ask(request).await?;
     let options: Vec<String> =
         kept.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect();

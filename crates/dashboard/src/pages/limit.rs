@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::Value;
 use tenure_core::count::grouped;
-use tenure_core::decode;
-use tenure_core::requests::{DeleteLimit, PatchLimit, PauseLimit, ResumeLimit};
+use tenure_core::decode::Decode;
+use tenure_core::requests::{DeleteLimit, GetLimit, PatchLimit, PauseLimit, ResumeLimit};
 use tenure_core::settings::{Holder, LimitView, Waiter};
 
 use super::last_changes::last_changes;
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[PageRow] = &[
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let limit = visit.ask(decode::get_limit(visit.name())?).await?;
+    let limit = visit.ask(GetLimit::of(&visit.names, b"")?).await?;
     let name = limit.name.to_string();
     let path = |action: &str| crate::pairs::path(&["limits", &name, action]);
     let is_paused = limit.paused_until.is_some_and(|until| until > visit.now);
@@ -294,18 +294,18 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut body = body(visit, &fields);
     rate_fields::say(visit, &mut body);
     let body = Value::Object(body).to_string();
-    visit.set(decode::patch_limit(visit.name(), body.as_bytes())?).await?;
+    visit.set(PatchLimit::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "set")
 }
 
 async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
-    visit.ask(decode::pause_limit(visit.name(), body.as_bytes())?).await?;
+    visit.ask(PauseLimit::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "paused")
 }
 
 async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
-    visit.ask(decode::resume_limit(visit.name(), b"")?).await?;
+    visit.ask(ResumeLimit::of(&visit.names, b"")?).await?;
     back(visit, "resumed")
 }
 
@@ -316,6 +316,6 @@ async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
-    visit.ask(decode::delete_limit(visit.name())?).await?;
+    visit.ask(DeleteLimit::of(&visit.names, b"")?).await?;
     back_to(visit, &["limits"], &[("did", "deleted")])
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::names::PoolName;
 use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page, PatchPool};
 use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
@@ -219,7 +219,7 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut body = body(visit, &fields);
     rate_fields::say(visit, &mut body);
     let body = Value::Object(body).to_string();
-    visit.set(decode::patch_pool(visit.name(), body.as_bytes())?).await?;
+    visit.set(PatchPool::of(&visit.names, body.as_bytes())?).await?;
     back_to(visit, &["pools", visit.name()], &[("did", "set")])
 }
 

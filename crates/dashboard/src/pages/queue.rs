@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::job::JobState;
 use tenure_core::requests::{
     DeleteQueue, GetQueue, JobFilter, ListJobs, Page, PatchQueue, PauseQueue, ResumeQueue,
@@ -209,7 +209,7 @@ fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
 
 async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
-    visit.ask(decode::pause_queue(visit.name(), body.as_bytes())?).await?;
+    visit.ask(PauseQueue::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "paused")
 }
 
@@ -220,17 +220,17 @@ async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("max_waiting", Field::NumberOrNull)]);
-    visit.set(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
+    visit.set(PatchQueue::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "set")
 }
 
 async fn show_payload(visit: &Visit) -> Result<Drawn, Unanswered> {
-    visit.set(decode::patch_queue(visit.name(), br#"{"show_payload":true}"#)?).await?;
+    visit.set(PatchQueue::of(&visit.names, br#"{"show_payload":true}"#)?).await?;
     back(visit, "shows")
 }
 
 async fn hide_payload(visit: &Visit) -> Result<Drawn, Unanswered> {
-    visit.set(decode::patch_queue(visit.name(), br#"{"show_payload":false}"#)?).await?;
+    visit.set(PatchQueue::of(&visit.names, br#"{"show_payload":false}"#)?).await?;
     back(visit, "hides")
 }
 

@@ -2,7 +2,7 @@
 
 use maud::html;
 use serde_json::Value;
-use tenure_core::decode::{self, ResourcePath};
+use tenure_core::decode::{self, Decode};
 use tenure_core::requests::{
     AddResources, BanResource, CoolResource, DeleteResource, RestoreResource,
 };
@@ -53,19 +53,19 @@ pub(super) const ROWS: &[PageRow] = &[
         .acts(action!(DeleteResource, remove)),
 ];
 
-/// The resource in the path.
-fn path_of(visit: &Visit) -> ResourcePath<'_> {
-    let second = visit.names.get(1).map_or("", String::as_str);
-    ResourcePath { name: visit.name(), id: second }
+/// The pool and the resource in the path.
+fn path_of(visit: &Visit) -> [&str; 2] {
+    [visit.name(), visit.names.get(1).map_or("", String::as_str)]
 }
 
 fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
-    back_to(visit, &["pools", visit.name()], &[("did", did), ("id", path_of(visit).id)])
+    let [name, id] = path_of(visit);
+    back_to(visit, &["pools", name], &[("did", did), ("id", id)])
 }
 
 async fn ask_cool(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let ResourcePath { name, id } = path_of(visit);
+    let [name, id] = path_of(visit);
     Confirm {
         title: says.cool_title(id),
         says: vec![says.cool_what()],
@@ -83,13 +83,13 @@ async fn ask_cool(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn cool(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
-    visit.ask(decode::cool_resource(path_of(visit), body.as_bytes())?).await?;
+    visit.ask(CoolResource::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "cooled")
 }
 
 async fn ask_ban(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let ResourcePath { name, id } = path_of(visit);
+    let [name, id] = path_of(visit);
     Confirm {
         title: says.ban_title(id),
         says: vec![says.ban_what()],
@@ -105,19 +105,18 @@ async fn ask_ban(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn ban(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("reason", Field::Text)]);
-    visit.ask(decode::ban_resource(path_of(visit), body.as_bytes())?).await?;
+    visit.ask(BanResource::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "banned")
 }
 
 async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let (pool, resource) = decode::resource_path(path_of(visit))?;
-    visit.ask(RestoreResource { pool, resource }).await?;
+    visit.ask(RestoreResource::of(&visit.names, b"")?).await?;
     back(visit, "restored")
 }
 
 async fn ask_remove(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let ResourcePath { name, id } = path_of(visit);
+    let [name, id] = path_of(visit);
     Confirm {
         title: says.remove_title(id),
         says: vec![says.remove_what()],
@@ -132,8 +131,7 @@ async fn ask_remove(visit: &Visit) -> Result<Drawn, Unanswered> {
 }
 
 async fn remove(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let (pool, resource) = decode::resource_path(path_of(visit))?;
-    visit.ask(DeleteResource { pool, resource }).await?;
+    visit.ask(DeleteResource::of(&visit.names, b"")?).await?;
     back(visit, "removed")
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::requests::{
     DeleteSchedule, GetSchedule, JobFilter, ListJobs, Listed, Page, PauseSchedule, ResumeSchedule,
     RunScheduleNow,
@@ -177,13 +177,13 @@ fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
 }
 
 async fn run_now(visit: &Visit) -> Result<Drawn, Unanswered> {
-    visit.ask(decode::run_schedule_now(visit.name(), b"")?).await?;
+    visit.ask(RunScheduleNow::of(&visit.names, b"")?).await?;
     back(visit, "ran")
 }
 
 async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
-    visit.ask(decode::pause_schedule(visit.name(), body.as_bytes())?).await?;
+    visit.ask(PauseSchedule::of(&visit.names, body.as_bytes())?).await?;
     back(visit, "paused")
 }
 

@@ -1,8 +1,8 @@
 //! Tests of the buttons: each action, and the page after it.
 
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::job::JobState;
-use tenure_core::requests::{GetJob, GetQueue};
+use tenure_core::requests::{GetJob, GetLimit, GetQueue, PutLimit, PutPool};
 
 use crate::served::Served;
 use crate::shows::one_waits_for_the_other;
@@ -92,8 +92,8 @@ fn a_job_that_waits_is_edited_and_one_that_ran_is_pushed_again() {
 #[test]
 fn a_limit_is_set_in_place_paused_resumed_and_deleted() {
     let served = Served::start();
-    let limit = || served.ask(decode::get_limit("site:a").unwrap());
-    served.ask(decode::put_limit("site:a", br#"{"concurrency":1}"#).unwrap());
+    let limit = || served.ask(GetLimit::of(&["site:a"], b"").unwrap());
+    served.ask(PutLimit::of(&["site:a"], br#"{"concurrency":1}"#).unwrap());
     says(&served, "/limits/site:a/set", "concurrency=8", "The limit is changed");
     assert_eq!(limit().settings.concurrency, Some(8));
     let no = served.post("/limits/site:a/set", "concurrency=-1");
@@ -109,7 +109,7 @@ fn a_limit_is_set_in_place_paused_resumed_and_deleted() {
 #[test]
 fn a_resource_is_cooled_banned_and_restored() {
     let served = Served::start();
-    served.ask(decode::put_pool("p", b"{}").unwrap());
+    served.ask(PutPool::of(&["p"], b"{}").unwrap());
     served.ask(decode::add_resources("p", br#"[{"id":"a/b","data":{"k":"hunter2"}}]"#).unwrap());
     let at = "/pools/p/resources/a%2Fb";
     assert!(served.get(&format!("{at}/ban")).page().contains("tenure pool ban p a/b"));

@@ -1,5 +1,8 @@
 //! The last changes on the page of a limit, a pool, a queue and a schedule, for those who may see the trail.
 
+use tenure_core::decode::{Decode, put_schedule};
+use tenure_core::requests::{PutLimit, PutPool};
+
 use crate::scopes::{get, listed, post, served, session, token};
 
 /// The panel of the last changes in a page.
@@ -17,9 +20,9 @@ fn pages_show_who_changed_their_thing_to_administrators_alone() {
     ]);
     let [ann, bob, op, web] =
         ["ann", "bob", "op", "web"].map(|name| session(&served, &token(name)));
-    served.ask(tenure_core::decode::put_pool("accounts", b"{}").unwrap());
+    served.ask(PutPool::of(&["accounts"], b"{}").unwrap());
     let schedule = br#"{"every":"1h","job":{"queue":"mail"}}"#;
-    served.ask(tenure_core::decode::put_schedule("news", schedule).unwrap());
+    served.ask(put_schedule("news", schedule).unwrap());
     for (who, path, form) in [
         (&ann, "/limits/site/set", "concurrency=3"),
         (&bob, "/limits/site/set", "concurrency=8"),
@@ -94,7 +97,7 @@ fn a_page_shows_the_last_five_changes() {
     let shown = panel(&page).unwrap();
     assert_eq!(shown.matches(">patch_limit<").count(), 5, "{shown}");
     assert!(shown.contains("concurrency: 6 → 7") && !shown.contains("concurrency: 1 → 2"));
-    served.ask(tenure_core::decode::put_limit("quiet", br#"{"concurrency":1}"#).unwrap());
+    served.ask(PutLimit::of(&["quiet"], br#"{"concurrency":1}"#).unwrap());
     let page = get(&served, &ann, "/limits/quiet").page();
     assert!(panel(&page).unwrap().contains("last 1,000 changes"), "{page}");
 }

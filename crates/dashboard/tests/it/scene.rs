@@ -2,8 +2,9 @@
 //! markup; and the paths of all pages that show it.
 
 use serde_json::json;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::percent::encoded;
+use tenure_core::requests::{BanResource, PauseQueue, PutLimit, PutPool, RunScheduleNow};
 
 use crate::served::Served;
 
@@ -28,12 +29,12 @@ const ONCE: &str =
 
 /// One of everything, with names as people give them.
 pub fn filled(served: &Served) -> Scene {
-    served.ask(decode::put_limit("site:*", br#"{"concurrency":5,"gap":"20m"}"#).unwrap());
-    served.ask(decode::put_limit("llm:tokens", br#"{"rate":{"count":10000,"per":"1m"}}"#).unwrap());
+    served.ask(PutLimit::of(&["site:*"], br#"{"concurrency":5,"gap":"20m"}"#).unwrap());
+    served.ask(PutLimit::of(&["llm:tokens"], br#"{"rate":{"count":10000,"per":"1m"}}"#).unwrap());
     let accounts: Vec<_> = (0..24)
         .map(|n| json!({"id": format!("138000000{n:02}"), "data": {"password": SECRETS[0]}, "tags": ["cn"]}))
         .collect();
-    served.ask(decode::put_pool("accounts", br#"{"cooldown":"10s"}"#).unwrap());
+    served.ask(PutPool::of(&["accounts"], br#"{"cooldown":"10s"}"#).unwrap());
     let accounts = json!(accounts).to_string();
     served.ask(decode::add_resources("accounts", accounts.as_bytes()).unwrap());
     let retry = json!({"max_attempts": 5, "max_lost": 3,
@@ -78,7 +79,7 @@ pub fn filled(served: &Served) -> Scene {
     ] {
         served.ask(decode::put_schedule(id, says).unwrap());
     }
-    served.ask(decode::run_schedule_now("news", b"").unwrap());
+    served.ask(RunScheduleNow::of(&["news"], b"").unwrap());
     let release = json!([
         {"id": "build-linux", "ref": "linux", "queue": "ci", "flow": "release"},
         {"id": "build-mac", "ref": "mac", "queue": "ci", "flow": "release"},
@@ -90,7 +91,7 @@ pub fn filled(served: &Served) -> Scene {
     let lease = served.lease("ci", "worker-c3").lease.unwrap();
     served.settle(&json!({"settle": [{"lease": lease, "outcome": "succeeded"}]}).to_string());
     served.push(r#"{"queue":"later","delay":"2h"}"#);
-    served.ask(decode::pause_queue("later", b"{}").unwrap());
+    served.ask(PauseQueue::of(&["later"], b"{}").unwrap());
     let many = served.get("/jobs?q=state:blocked").page();
     let waits = many.split("/jobs/page-").nth(1).unwrap().split('"').next().unwrap();
     let lease = served.get("/leases?queue=crawl").page();
@@ -101,8 +102,8 @@ pub fn filled(served: &Served) -> Scene {
 /// Every name would be markup.
 pub fn named_so(served: &Served) -> Scene {
     let limit = format!("site:{MARK}");
-    served.ask(decode::put_limit(&limit, br#"{"concurrency":1}"#).unwrap());
-    served.ask(decode::put_pool(MARK, b"{}").unwrap());
+    served.ask(PutLimit::of(&[&limit], br#"{"concurrency":1}"#).unwrap());
+    served.ask(PutPool::of(&[MARK], b"{}").unwrap());
     let resource = json!({"id": MARK, "tags": ["t"],
         "data": {"password": SECRETS[0], MARK: SECRETS[0]}});
     served.ask(decode::add_resources(MARK, resource.to_string().as_bytes()).unwrap());
@@ -125,11 +126,7 @@ pub fn named_so(served: &Served) -> Scene {
     served.push(&child.to_string());
     assert!(served.try_lease(MARK, MARK).is_none());
     served.ask(
-        decode::ban_resource(
-            decode::ResourcePath { name: MARK, id: MARK },
-            json!({"reason": MARK}).to_string().as_bytes(),
-        )
-        .unwrap(),
+        BanResource::of(&[MARK, MARK], json!({"reason": MARK}).to_string().as_bytes()).unwrap(),
     );
     let scheduled = json!({"every": "1h", "job": {"queue": MARK, "kind": MARK, "payload": {"password": SECRETS[1], "x": MARK}}});
     served.ask(decode::put_schedule(MARK, scheduled.to_string().as_bytes()).unwrap());

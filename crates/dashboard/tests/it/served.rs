@@ -173,7 +173,7 @@ impl Served {
 
     /// Pushes a job, in the JSON of the API; returns its id.
     pub fn push(&self, body: &str) -> String {
-        let (_, jobs) = decode::push(body.as_bytes()).unwrap();
+        let jobs = decode::push(body.as_bytes()).unwrap();
         match self.ask(Push { jobs, answer: PushAnswer::Ids }) {
             Pushed::Ids(ids) => ids[0].id.to_string(),
             Pushed::Whole(_) => unreachable!("ids were asked for"),

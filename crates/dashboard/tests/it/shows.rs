@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::names::{Namespace, QueueName};
+use tenure_core::requests::{BanResource, Extend, PauseQueue, PutLimit, PutPool};
 use tenure_core::time::{Moment, Span};
 use tenure_dashboard::{History, Minute};
 
@@ -11,7 +12,7 @@ use crate::served::Served;
 
 /// A limit of one permit, a job that holds it and a job that waits for it: their ids.
 pub fn one_waits_for_the_other(served: &Served) -> (String, String) {
-    served.ask(decode::put_limit("site:a", br#"{"concurrency":1}"#).unwrap());
+    served.ask(PutLimit::of(&["site:a"], br#"{"concurrency":1}"#).unwrap());
     let needs = r#""needs":[{"limit":"site:a"}],"payload":{"token":"payload-secret"}"#;
     let first = served.push(&format!(r#"{{"queue":"crawl",{needs}}}"#));
     served.lease("crawl", "worker-7");
@@ -267,13 +268,13 @@ fn a_limit_shows_its_holders_and_waiting_jobs() {
 #[test]
 fn resources_of_one_state_are_found_among_many() {
     let served = Served::start();
-    served.ask(decode::put_pool("p", b"{}").unwrap());
+    served.ask(PutPool::of(&["p"], b"{}").unwrap());
     let ids: Vec<_> = (0..1_000).map(|n| serde_json::json!({"id": format!("r{n:04}")})).collect();
     for some in ids.chunks(500) {
         let some = serde_json::json!(some).to_string();
         served.ask(decode::add_resources("p", some.as_bytes()).unwrap());
     }
-    served.ask(decode::ban_resource(decode::ResourcePath { name: "p", id: "r0999" }, b"").unwrap());
+    served.ask(BanResource::of(&["p", "r0999"], b"").unwrap());
     let page = served.get("/pools/p?state=banned").page();
     assert!(page.contains("r0999") && !page.contains("r0001"), "{page}");
     let page = served.get("/pools/p?state=available").page();
@@ -376,7 +377,7 @@ fn a_running_job_shows_its_progress_and_nothing_else_unasked() {
     let job = served.push(r#"{"queue":"q","payload":"payload-secret"}"#);
     let lease = served.lease("q", "w").lease.unwrap();
     let extend = serde_json::json!({"leases": [{"lease": lease, "progress": {"pages": 17}}]});
-    served.ask(decode::extend(extend.to_string().as_bytes()).unwrap());
+    served.ask(Extend::of(&[""; 0], extend.to_string().as_bytes()).unwrap());
     let page = served.get(&format!("/jobs/{job}")).page();
     assert!(page.contains("&quot;pages&quot;: 17"), "{page}");
     assert!(!page.contains("payload-secret"), "{page}");
@@ -397,7 +398,7 @@ fn a_name_that_turns_text_around_is_shown_as_it_is_stored() {
 fn a_pause_is_a_note_and_no_alarm() {
     let served = Served::start();
     served.push(r#"{"queue":"q"}"#);
-    served.ask(decode::pause_queue("q", b"{}").unwrap());
+    served.ask(PauseQueue::of(&["q"], b"{}").unwrap());
     let page = served.get("/").page();
     let note = page.split("<li class=\"note\">").nth(1).unwrap();
     assert!(note.contains("is paused until it is resumed"), "{page}");

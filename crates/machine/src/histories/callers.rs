@@ -3,11 +3,11 @@
 use super::store::Store;
 use crate::{Command, Config, Machine, TakerId};
 use tenure_core::access::TokenName;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::events::Happened;
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName, ScheduleId};
 use tenure_core::requests::{
-    CancelJob, Lease, PatchLimit, Push, PushAnswer, Request, RunScheduleNow,
+    CancelJob, Lease, PatchLimit, Push, PushAnswer, PutLimit, Request, RunScheduleNow,
 };
 use tenure_core::time::{Moment, Span};
 
@@ -49,13 +49,13 @@ fn request(request: impl Into<Request>) -> Command {
 }
 
 fn push(jobs: &str) -> Command {
-    let (_, jobs) = decode::push(jobs.as_bytes()).unwrap();
+    let jobs = decode::push(jobs.as_bytes()).unwrap();
     request(Push { jobs, answer: PushAnswer::Ids })
 }
 
 fn cap(concurrency: u32) -> PatchLimit {
     let body = format!(r#"{{"concurrency": {concurrency}}}"#);
-    decode::patch_limit("l", body.as_bytes()).unwrap()
+    PatchLimit::of(&["l"], body.as_bytes()).unwrap()
 }
 
 fn cancel(job: &str) -> Command {
@@ -65,7 +65,7 @@ fn cancel(job: &str) -> Command {
 #[test]
 fn a_change_names_its_caller_and_a_repeat_makes_no_event() {
     let mut scene = Scene::new();
-    let put = || request(decode::put_limit("l", br#"{"concurrency": 1}"#).unwrap());
+    let put = || request(PutLimit::of(&["l"], br#"{"concurrency": 1}"#).unwrap());
     assert_eq!(scene.call(Some("ann"), put()), ["limit.changed by ann"]);
     assert!(scene.call(Some("bob"), put()).is_empty(), "nothing changed");
     assert_eq!(scene.call(Some("bob"), request(cap(2))), ["limit.changed by bob"]);
@@ -89,7 +89,7 @@ fn a_change_names_its_caller_and_a_repeat_makes_no_event() {
 #[test]
 fn consequences_of_a_change_do_not_name_its_caller() {
     let mut scene = Scene::new();
-    let shut = decode::put_limit("l", br#"{"concurrency": 0}"#).unwrap();
+    let shut = PutLimit::of(&["l"], br#"{"concurrency": 0}"#).unwrap();
     scene.call(Some("ann"), request(shut));
     scene.call(
         None,

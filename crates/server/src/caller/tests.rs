@@ -1,16 +1,15 @@
 //! Which calls pass the gate, and what the trail gets of them.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Mutex;
 
 use tenure_core::access::{GivenGrants, Scope};
+use tenure_core::decode::{Decode, RawCall};
 use tenure_core::refusal::Code;
-use tenure_core::requests::{ListParents, OPERATIONS, Page};
+use tenure_core::requests::{ListParents, OPERATIONS, Page, PutLimit, Spec};
 use tenure_engine_api::{Fault, Health};
 
 use super::*;
-use crate::routes::{self, Asked, Does};
 
 /// Remembers the operations that reach it, and answers none.
 #[derive(Default)]
@@ -52,22 +51,16 @@ fn body(operation: &str) -> &'static str {
     }
 }
 
-/// A request of each operation, by the reader of its route.
+/// A request of each operation, by its decoder.
 fn requests() -> Vec<Request> {
     let names = [Cow::Borrowed("n"), Cow::Borrowed("r")];
     let owner = [(Cow::Borrowed("owner"), Cow::Borrowed("o"))];
-    let mut requests = Vec::new();
-    for route in routes::all() {
-        let Does::Ask(spec, read) = route.does else { continue };
+    let request = |spec: &&Spec| {
         let query = if spec.name == "sync_schedules" { &owner[..] } else { &[] };
-        let asked = Asked { names: &names, query, body: body(spec.name).as_bytes() };
-        let call = read(asked).unwrap_or_else(|no| panic!("{}: {no}", spec.name));
-        assert_eq!(call.request.spec().name, spec.name);
-        requests.push(call.request);
-    }
-    let names: HashSet<&str> = requests.iter().map(|one| one.spec().name).collect();
-    assert_eq!(names.len(), OPERATIONS.len(), "each operation has a request");
-    requests
+        let call = RawCall { names: &names, query, body: body(spec.name).as_bytes() };
+        (spec.decode)(call).unwrap_or_else(|no| panic!("{}: {no}", spec.name))
+    };
+    OPERATIONS.iter().map(request).collect()
 }
 
 fn caller(scopes: &[Scope], queues: Option<Vec<String>>) -> Arc<Caller> {
@@ -204,7 +197,7 @@ fn a_caller_that_leaves_before_the_answer_leaves_a_line() {
     });
     let record = CallRecord::of(&trail, &Default::default(), None);
     let guarded = GuardedEngine::new(Arc::new(Stuck), Caller::anyone(), record);
-    let put = tenure_core::decode::put_limit("site", br#"{"concurrency": 1}"#).unwrap();
+    let put = PutLimit::of(&["site"], br#"{"concurrency": 1}"#).unwrap();
     let mut call = guarded.call(&Namespace::main(), put.into());
     let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Pending));

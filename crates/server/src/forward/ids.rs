@@ -115,7 +115,7 @@ impl Missing {
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::decode;
+    use tenure_core::decode::{self, Decode};
     use tenure_core::requests::{
         ListJobs, Operation, Push, RetryJob, RetryJobs, RunScheduleNow, Settle,
     };
@@ -140,8 +140,8 @@ mod tests {
             ),
         ] {
             let (text, repeatable) = sent(&Push::SPEC, body);
-            let (_, jobs) = decode::push(text.as_bytes()).unwrap();
-            let (_, before) = decode::push(body.as_bytes()).unwrap();
+            let jobs = decode::push(text.as_bytes()).unwrap();
+            let before = decode::push(body.as_bytes()).unwrap();
             assert!(repeatable, "{text}");
             assert_eq!(jobs.len(), ids.len(), "{text}");
             for ((job, before), id) in jobs.into_iter().zip(before).zip(ids) {
@@ -192,7 +192,7 @@ mod tests {
             let (text, may) = sent(spec, body);
             assert_eq!(may, repeatable, "{} {body}", spec.name);
             if spec.name == "run_schedule_now" {
-                let run = decode::run_schedule_now("s", text.as_bytes()).unwrap();
+                let run = RunScheduleNow::of(&["s"], text.as_bytes()).unwrap();
                 assert!(run.id.is_some(), "{text}");
             }
         }

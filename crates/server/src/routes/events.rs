@@ -9,7 +9,6 @@ use hyper::Response;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tenure_core::bounds::{EVENT_STREAMS_MAX, WAIT_US_MAX};
-use tenure_core::decode;
 use tenure_core::events::EventId;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -39,10 +38,8 @@ const PAGES_AHEAD: usize = 1;
 pub(super) static ROUTES: &[Route] = &[route!(
     ReadEvents,
     "Read what happened, or wait for it; with Accept: text/event-stream as a stream",
-    |asked| decode::read_events(asked.query)
-)
-.query::<ReadEvents>()
-.answers(&[(200, "Events")])];
+    200 "Events"
+)];
 
 /// With several tokens, one in this many of all streams is reserved for tokens that have none.
 const LAST_PART: usize = 10;

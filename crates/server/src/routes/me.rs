@@ -8,22 +8,18 @@ use tenure_core::access::{Grants, Scope};
 use tenure_core::requests::HttpMethod;
 use tenure_core::time::Moment;
 
-use super::{Does, Route, Takes};
-use crate::budget::Rank;
+use super::{Does, Route};
 use crate::caller::Caller;
 use crate::tokens::{Tokens, token_hash};
 
-pub(super) static ROUTES: &[Route] = &[Route {
-    method: HttpMethod::Get,
-    path: "/v1/me",
-    name: "me",
-    summary: "Say which token was shown, and what it permits",
-    query: None,
-    takes: Takes::Nothing,
-    answers: &[(200, "Me")],
-    does: Does::Me,
-    rank: Rank::Ordinary,
-}];
+pub(super) static ROUTES: &[Route] = &[Route::own(
+    HttpMethod::Get,
+    "/v1/me",
+    "me",
+    "Say which token was shown, and what it permits",
+    Does::Me,
+    &[(200, "Me")],
+)];
 
 /// The answer to `GET /v1/me`.
 #[derive(Debug, Serialize)]

@@ -1,8 +1,8 @@
 //! The table of all routes. It drives the router and the OpenAPI document alike, so that the two
 //! cannot differ: each route is answered and documented, and no other path is.
 //!
-//! A route turns a path, a query and a body into a request of an engine, by the readers of
-//! `tenure_core::decode`; it decides nothing.
+//! Method, path, query, body and decoder of an operation come from the table of operations. A route adds what only the
+//! server knows, and decides nothing.
 
 pub(crate) mod events;
 mod flows;
@@ -25,35 +25,13 @@ use std::sync::OnceLock;
 
 use hyper::Method;
 use tenure_core::access::Scope;
-use tenure_core::decode::{ParameterSpec, Queried};
+use tenure_core::decode::{BodySpec, ParameterSpec};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{HttpMethod, Request, Spec};
 use tenure_core::trail::target_in_path;
 
 use crate::budget::Rank;
 use crate::target;
-
-/// The parts of a call that make its request, without the namespace.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
-    /// The named parts of the path, decoded, in their order.
-    pub names: &'a [Cow<'a, str>],
-    /// Names and values, decoded.
-    pub query: &'a [(Cow<'a, str>, Cow<'a, str>)],
-    /// Raw bytes; empty without a body.
-    pub body: &'a [u8],
-}
-
-impl Asked<'_> {
-    /// The first name of the path.
-    fn first(&self) -> &str {
-        self.names.first().map_or("", |name| name)
-    }
-    /// The second name of the path.
-    fn second(&self) -> &str {
-        self.names.get(1).map_or("", |name| name)
-    }
-}
 
 /// A request for the engine.
 #[derive(Debug)]
@@ -71,13 +49,11 @@ impl<R: Into<Request>> From<R> for Call {
     }
 }
 
-pub(crate) type Read = fn(Asked<'_>) -> Result<Call, Refusal>;
-
 /// The action of a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Does {
     /// Calls the engine with this operation.
-    Ask(&'static Spec, Read),
+    Ask(&'static Spec),
     /// Says that the process is alive.
     Health,
     /// Says that the server is ready for calls, or why not.
@@ -116,39 +92,12 @@ pub(crate) enum Access {
     WholeStore,
 }
 
-/// Which bodies a route takes.
+/// The item on each line of a body in NDJSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Takes {
-    /// No body; `{}` counts as none.
-    Nothing,
-    /// Optional JSON of this schema.
-    Maybe(&'static str),
-    /// JSON of this schema.
-    Json(&'static str),
-    /// JSON, or a job on each line.
-    JsonOrJobs(&'static str),
-    /// JSON, or a resource on each line.
-    JsonOrResources(&'static str),
-    /// JSON, or a schedule on each line.
-    JsonOrSchedules(&'static str),
-}
-
-impl Takes {
-    /// Whether the body may be NDJSON.
-    pub(crate) fn lines(self) -> bool {
-        matches!(self, Takes::JsonOrJobs(_) | Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_))
-    }
-    /// The schema of the body.
-    pub(crate) fn schema(self) -> Option<&'static str> {
-        match self {
-            Takes::Nothing => None,
-            Takes::Maybe(schema)
-            | Takes::Json(schema)
-            | Takes::JsonOrJobs(schema)
-            | Takes::JsonOrResources(schema)
-            | Takes::JsonOrSchedules(schema) => Some(schema),
-        }
-    }
+pub(crate) enum LineItem {
+    Job,
+    Resource,
+    Schedule,
 }
 
 #[derive(Debug)]
@@ -162,63 +111,76 @@ pub(crate) struct Route {
     pub summary: &'static str,
     /// The parameters of its query; `None`: it has no query.
     pub query: Option<fn() -> Vec<ParameterSpec>>,
-    pub takes: Takes,
-    /// Good answers: status, and schema or a media type with `/` (empty: no body).
-    pub answers: &'static [(u16, &'static str)],
+    pub body: BodySpec,
+    /// The body may be NDJSON with this item on each line.
+    pub lines: Option<LineItem>,
+    /// The body may be one object in place of an array, and is then answered by one object.
+    pub may_be_one: bool,
+    pub answers: Answers,
     pub does: Does,
     /// The part of the budget that its calls may use.
     pub rank: Rank,
 }
 
-/// The route of an operation: a summary for people, and a reader of its request.
+/// The route of an operation: a summary for people, and its good answers.
 macro_rules! route {
-    ($request:ident, $summary:literal, |$asked:pat_param| $read:expr $(,)?) => {
+    ($request:ident, $summary:literal, $($status:literal $schema:literal),+) => {
         $crate::routes::Route::of(
             &<$request as ::tenure_core::requests::Operation>::SPEC,
             $summary,
-            |$asked| {
-                let request: ::tenure_core::requests::Answer<$request> = $read;
-                Ok(request?.into())
-            },
+            &[$(($status, $schema)),+],
         )
     };
 }
 use route;
 
+/// Good answers of a route: status, and schema or a media type with `/` (empty: no body).
+type Answers = &'static [(u16, &'static str)];
+
 impl Route {
-    /// The route of an operation: name, method and path come from its row.
-    const fn of(spec: &'static Spec, summary: &'static str, read: Read) -> Self {
-        let answers: &[_] = match spec.method {
-            HttpMethod::Delete => &[(204, "")],
-            _ => &[],
-        };
+    /// The route of an operation: the rest comes from its row.
+    const fn of(spec: &'static Spec, summary: &'static str, answers: Answers) -> Self {
+        let own = Route::own(spec.method, spec.path, spec.name, summary, Does::Ask(spec), answers);
+        Route { query: spec.query, body: spec.body, ..own }
+    }
+    /// A route of the server itself, without a query and a body.
+    const fn own(
+        method: HttpMethod,
+        path: &'static str,
+        name: &'static str,
+        summary: &'static str,
+        does: Does,
+        answers: Answers,
+    ) -> Self {
         Route {
-            method: spec.method,
-            path: spec.path,
-            name: spec.name,
+            method,
+            path,
+            name,
             summary,
             query: None,
-            takes: Takes::Nothing,
+            body: BodySpec::Nothing,
+            lines: None,
+            may_be_one: false,
             answers,
-            does: Does::Ask(spec, read),
+            does,
             rank: Rank::Ordinary,
         }
     }
-    const fn query<Q: Queried>(mut self) -> Self {
-        self.query = Some(Q::parameters);
+    const fn body(mut self, schema: &'static str) -> Self {
+        self.body = BodySpec::Required(schema);
         self
     }
-    const fn takes(mut self, takes: Takes) -> Self {
-        self.takes = takes;
+    const fn lines_of(mut self, item: LineItem) -> Self {
+        self.lines = Some(item);
+        self
+    }
+    const fn may_be_one(mut self) -> Self {
+        self.may_be_one = true;
         self
     }
     /// Marks calls that keep leases alive or end them: they come first when memory is short.
     const fn vital(mut self) -> Self {
         self.rank = Rank::Vital;
-        self
-    }
-    const fn answers(mut self, answers: &'static [(u16, &'static str)]) -> Self {
-        self.answers = answers;
         self
     }
 
@@ -230,7 +192,7 @@ impl Route {
     /// What its callers need.
     pub(crate) fn access(&self) -> Access {
         match self.does {
-            Does::Ask(spec, _) => Access::Namespace(spec.scope),
+            Does::Ask(spec) => Access::Namespace(spec.scope),
             Does::Health | Does::Ready => Access::Open,
             Does::Version | Does::Me | Does::Document | Does::Preview | Does::ShowTime => {
                 Access::AnyToken
@@ -239,6 +201,11 @@ impl Route {
             Does::AdvanceTime | Does::Trail => Access::Server(Scope::Admin),
             Does::Backup => Access::WholeStore,
         }
+    }
+
+    /// Whether this body is one object where an array was possible.
+    pub(crate) fn is_one(&self, body: &[u8]) -> bool {
+        self.may_be_one && !body.trim_ascii_start().starts_with(b"[")
     }
 
     /// Whether a caller without a token gets an answer.

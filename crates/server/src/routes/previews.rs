@@ -6,20 +6,17 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::HttpMethod;
 use tenure_core::time::Moment;
 
-use super::{Does, Route, Takes};
-use crate::budget::Rank;
+use super::{Does, Route};
 
-pub(super) static ROUTES: &[Route] = &[Route {
-    method: HttpMethod::Post,
-    path: "/v1/schedules/preview",
-    name: "preview_schedule",
-    summary: "Show the next moments of a timing, and store nothing",
-    query: None,
-    takes: Takes::Json("PreviewCall"),
-    answers: &[(200, "Preview")],
-    does: Does::Preview,
-    rank: Rank::Ordinary,
-}];
+pub(super) static ROUTES: &[Route] = &[Route::own(
+    HttpMethod::Post,
+    "/v1/schedules/preview",
+    "preview_schedule",
+    "Show the next moments of a timing, and store nothing",
+    Does::Preview,
+    &[(200, "Preview")],
+)
+.body("PreviewCall")];
 
 /// The moments that follow the body's time, or `now`.
 pub(crate) fn answer(body: &[u8], now: Moment) -> Result<Preview, Refusal> {

@@ -4,24 +4,24 @@
 //! line refuses the call, and the refusal names it as a line, whether the reader or the engine
 //! refuses.
 
-use tenure_core::decode::{self, LineRead, Lines, ResourceLines, ScheduleLines};
+use tenure_core::decode::{Decode, LineRead, Lines, RawCall, ResourceLines, ScheduleLines};
 use tenure_core::refusal::Refusal;
+use tenure_core::requests::{SyncResources, SyncSchedules};
 use tokio::time::Instant;
 
-use super::{Asked, Call};
+use super::Call;
 use crate::body::{BodyError, Piece, Reading};
 use crate::budget::HeldBytes;
 use crate::config::Config;
 
 /// Reads the set of a pool: a call that syncs its resources.
 pub(crate) async fn resources(
-    asked: Asked<'_>,
+    call: RawCall<'_>,
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
 ) -> Result<Call, BodyError> {
-    let request = decode::sync_resources_from_lines(asked.first(), asked.query, Vec::new());
-    let mut request = request.map_err(BodyError::Refused)?;
+    let mut request: SyncResources = without_items(call)?;
     let mut lines = ResourceLines::default();
     let numbers;
     (request.resources, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
@@ -30,17 +30,21 @@ pub(crate) async fn resources(
 
 /// Reads the set of an owner: a call that syncs its schedules.
 pub(crate) async fn schedules(
-    asked: Asked<'_>,
+    call: RawCall<'_>,
     reading: &mut Reading,
     config: &Config,
     held: &mut HeldBytes,
 ) -> Result<Call, BodyError> {
-    let request = decode::sync_schedules_from_lines(asked.query, Vec::new());
-    let mut request = request.map_err(BodyError::Refused)?;
+    let mut request: SyncSchedules = without_items(call)?;
     let mut lines = ScheduleLines::of(request.owner.clone());
     let numbers;
     (request.schedules, numbers) = items(reading, config, held, |line| lines.read(line)).await?;
     Ok(Call { lines: Some(numbers), ..request.into() })
+}
+
+/// The request with an empty set.
+fn without_items<R: Decode>(call: RawCall<'_>) -> Result<R, BodyError> {
+    R::decode(RawCall { body: b"[]", ..call }).map_err(BodyError::Refused)
 }
 
 /// The items, and the number of each one's line.

@@ -1,71 +1,53 @@
 //! Routes of the server itself, and of a namespace as a whole.
 
 use serde::Serialize;
-use tenure_core::decode;
 use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
 use tenure_engine_api::Health;
 
-use super::{Does, Route, Takes, route};
-use crate::budget::Rank;
+use super::{Answers, Does, Route, route};
 use crate::leadership::{Leadership, ServingLeader, forwarding, notice};
 
 /// The version of the contract.
 const CONTRACT: u32 = 1;
 
-const fn own(
+const fn get(
     path: &'static str,
     name: &'static str,
     summary: &'static str,
     does: Does,
-    answers: &'static [(u16, &'static str)],
+    answers: Answers,
 ) -> Route {
-    Route {
-        method: HttpMethod::Get,
-        path,
-        name,
-        summary,
-        query: None,
-        takes: Takes::Nothing,
-        answers,
-        does,
-        rank: Rank::Ordinary,
-    }
+    Route::own(HttpMethod::Get, path, name, summary, does, answers)
 }
 
 pub(super) static ROUTES: &[Route] = &[
-    route!(ListWorkers, "List who called within the last minute", |asked| decode::list_workers(
-        asked.query
-    ))
-    .query::<ListWorkers>()
-    .answers(&[(200, "Workers")]),
-    route!(GetStats, "Show totals", |_| Ok(GetStats)).answers(&[(200, "Stats")]),
-    route!(Audit, "Check what is cached against what is held", |asked| decode::audit(asked.query))
-        .query::<Audit>()
-        .answers(&[(200, "Audit")]),
-    own(
+    route!(ListWorkers, "List who called within the last minute", 200 "Workers"),
+    route!(GetStats, "Show totals", 200 "Stats"),
+    route!(Audit, "Check what is cached against what is held", 200 "Audit"),
+    get(
         "/v1/backup",
         "backup",
         "Send a backup of the whole store, with all namespaces and secrets, while calls go on",
         Does::Backup,
         &[(200, "application/octet-stream")],
     ),
-    own("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
-    own(
+    get("/healthz", "healthz", "Say that the process lives", Does::Health, &[(200, "Health")]),
+    get(
         "/readyz",
         "readyz",
         "Say whether it may be asked",
         Does::Ready,
         &[(200, "Ready"), (503, "Ready")],
     ),
-    own("/version", "version", "Say what it is", Does::Version, &[(200, "Version")]),
-    own(
+    get("/version", "version", "Say what it is", Does::Version, &[(200, "Version")]),
+    get(
         "/metrics",
         "metrics",
         "Say what was counted, in the text format of Prometheus",
         Does::Metrics,
         &[(200, "text/plain")],
     ),
-    own("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
+    get("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
 ];
 
 /// The answer to `GET /healthz`.

@@ -5,8 +5,7 @@ use serde::Serialize;
 use tenure_core::requests::HttpMethod;
 use tenure_core::time::Moment;
 
-use super::{Does, Route, Takes};
-use crate::budget::Rank;
+use super::{Does, Route};
 
 const PATH: &str = "/v1/test/clock";
 
@@ -14,28 +13,23 @@ const PATH: &str = "/v1/test/clock";
 const SCHEMA: &str = "TestClock";
 
 pub(super) static ROUTES: &[Route] = &[
-    Route {
-        method: HttpMethod::Get,
-        path: PATH,
-        name: "show_test_clock",
-        summary: "Show the moment at which the server stands",
-        query: None,
-        takes: Takes::Nothing,
-        answers: &[(200, SCHEMA)],
-        does: Does::ShowTime,
-        rank: Rank::Ordinary,
-    },
-    Route {
-        method: HttpMethod::Post,
-        path: PATH,
-        name: "advance_test_clock",
-        summary: "Let time pass, and do what becomes due",
-        query: None,
-        takes: Takes::Json("AdvanceTestClock"),
-        answers: &[(200, SCHEMA)],
-        does: Does::AdvanceTime,
-        rank: Rank::Ordinary,
-    },
+    Route::own(
+        HttpMethod::Get,
+        PATH,
+        "show_test_clock",
+        "Show the moment at which the server stands",
+        Does::ShowTime,
+        &[(200, SCHEMA)],
+    ),
+    Route::own(
+        HttpMethod::Post,
+        PATH,
+        "advance_test_clock",
+        "Let time pass, and do what becomes due",
+        Does::AdvanceTime,
+        &[(200, SCHEMA)],
+    )
+    .body("AdvanceTestClock"),
 ];
 
 #[derive(Debug, Serialize)]

@@ -13,7 +13,7 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
-use tenure_core::decode;
+use tenure_core::decode::{self, BodySpec, RawCall};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
@@ -45,7 +45,7 @@ use crate::peers;
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams, StreamAsker};
-use crate::routes::{self, Asked, Call, Read, Route, Takes};
+use crate::routes::{self, Call, LineItem, Route};
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::trail::{CallRecord, RecordedRefusal};
@@ -100,8 +100,8 @@ struct RequestFacts {
 struct StoreCall<'c> {
     route: &'c Route,
     spec: &'static Spec,
-    read: Read,
-    asked: Asked<'c>,
+    /// Without its body.
+    raw: RawCall<'c>,
     head: &'c Parts,
     /// It may use the route in this namespace.
     caller: Arc<Caller>,
@@ -270,7 +270,8 @@ impl Service {
         mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let StoreCall { read, asked, head, caller, namespace, body, waited, record, .. } = call;
+        let StoreCall { route, spec, raw, head, caller, namespace, body, waited, record, .. } =
+            call;
         let engine = &GuardedEngine::new(engine.clone(), caller.clone(), record.clone());
         if lines.is_some() {
             return match self.lines(engine, call, lines, &mut held).await? {
@@ -280,7 +281,8 @@ impl Service {
                 }
             };
         }
-        let mut call = read(Asked { body, ..*asked })?;
+        let request = (spec.decode)(RawCall { body, ..*raw })?;
+        let mut call = Call { one: route.is_one(body), ..request.into() };
         match head.method {
             // An answer to HEAD has no body that would be worth a wait.
             Method::HEAD => call.request.waited(Span::MAX),
@@ -482,18 +484,18 @@ impl Service {
         reading: &mut Reading,
         held: &mut HeldBytes,
     ) -> Result<bytes::Bytes, Stop> {
-        let most = match route.takes {
-            Takes::Nothing => BODILESS_BYTES_MAX,
-            _ => BODY_BYTES_MAX,
+        let most = match route.body {
+            BodySpec::Nothing => BODILESS_BYTES_MAX,
+            BodySpec::Optional(_) | BodySpec::Required(_) => BODY_BYTES_MAX,
         };
         reading.at_most(most)?;
         let right = body::media(&head.headers) == Media::Json;
         if !right && reading.is_long() {
-            return Err(body::unsupported(route.takes.lines()).into());
+            return Err(body::unsupported(route.lines.is_some()).into());
         }
         let body = reading.whole(most, &self.deps.config, held).await?;
         if !right && !body.is_empty() {
-            return Err(body::unsupported(route.takes.lines()).into());
+            return Err(body::unsupported(route.lines.is_some()).into());
         }
         Ok(body)
     }
@@ -508,14 +510,14 @@ impl Service {
     ) -> Result<NdjsonOutcome, Stop> {
         let config = self.deps.config;
         let mut reading = lines.take().ok_or(Stop::Gone)?;
-        let set = match call.route.takes {
-            Takes::JsonOrSchedules(_) => {
-                routes::sync_lines::schedules(call.asked, &mut reading, &config, held).await
+        let set = match call.route.lines {
+            Some(LineItem::Schedule) => {
+                routes::sync_lines::schedules(call.raw, &mut reading, &config, held).await
             }
-            Takes::JsonOrResources(_) => {
-                routes::sync_lines::resources(call.asked, &mut reading, &config, held).await
+            Some(LineItem::Resource) => {
+                routes::sync_lines::resources(call.raw, &mut reading, &config, held).await
             }
-            _ => {
+            Some(LineItem::Job) | None => {
                 let held = self.budget.take(0, Rank::Ordinary)?;
                 let trace = trace::of(&call.head.headers);
                 let (engine, namespace) = (engine.clone(), call.namespace.clone());

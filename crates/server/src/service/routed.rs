@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hyper::http::request::Parts;
 use hyper::{Method, Response};
 use tenure_core::access::Grants;
-use tenure_core::decode;
+use tenure_core::decode::{self, BodySpec, RawCall};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Effect, Lease, Operation, Settle, Spec};
@@ -35,7 +35,7 @@ use crate::problem;
 use crate::routes::me::Me;
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
-use crate::routes::{self, Access, Asked, Does, Found, Read, Route, Takes};
+use crate::routes::{self, Access, Does, Found, Route};
 use crate::target;
 use crate::tokens::{Tokens, shown_token};
 use crate::traffic::Turn;
@@ -202,7 +202,7 @@ impl Service {
         }
         let names = routes::names(names)?;
         let mut held = self.budget.take(0, route.rank)?;
-        let in_lines = route.takes.lines() && body::media(&head.headers) == Media::Lines;
+        let in_lines = route.lines.is_some() && body::media(&head.headers) == Media::Lines;
         let body = match reading {
             Some(reading) if in_lines => {
                 let (tokens, caller) = (self.deps.tokens.clone(), caller.clone());
@@ -218,7 +218,7 @@ impl Service {
             }
             Some(_) | None => bytes::Bytes::new(),
         };
-        if route.takes == Takes::Nothing {
+        if route.body == BodySpec::Nothing {
             decode::no_body(&body)?;
         }
         let (peer, record) = (facts.peer, facts.record.clone());
@@ -234,9 +234,7 @@ impl Service {
         admitted: Admitted<'_>,
     ) -> Result<Response<Out>, Stop> {
         match admitted.route.does {
-            Does::Ask(spec, read) => {
-                self.answer_call(head, reading, turn, sender, (spec, read), admitted).await
-            }
+            Does::Ask(spec) => self.answer_call(head, reading, turn, sender, spec, admitted).await,
             Does::Me => {
                 let me = Me::at(admitted.caller.grants(), &self.deps.tokens);
                 Ok(answer::json(200, &me))
@@ -313,26 +311,15 @@ impl Service {
         reading: &mut Option<Reading>,
         turn: &Turn,
         sender: Sender,
-        (spec, read): (&'static Spec, Read),
+        spec: &'static Spec,
         admitted: Admitted<'_>,
     ) -> Result<Response<Out>, Stop> {
         let Admitted { route, caller, names, query, namespace, body, .. } = admitted;
         let Admitted { in_lines, held, peer, record, .. } = admitted;
-        let asked = Asked { names: &names, query: &query, body: &[] };
+        let raw = RawCall { names: &names, query: &query, body: &[] };
         let waited = if sender.is_server { forward::waited(&head.headers) } else { Span::ZERO };
-        let mut call = StoreCall {
-            route,
-            spec,
-            read,
-            asked,
-            head,
-            caller,
-            namespace,
-            body,
-            waited,
-            peer,
-            record,
-        };
+        let mut call =
+            StoreCall { route, spec, raw, head, caller, namespace, body, waited, peer, record };
         let lines = if in_lines { reading } else { &mut None };
         let may_grant = [Lease::NAME, Settle::NAME].contains(&spec.name);
         if spec.effect != Some(Effect::Reads) && !may_grant {

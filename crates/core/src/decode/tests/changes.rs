@@ -1,18 +1,18 @@
 //! Patches, retries and cancels of jobs.
 
-use super::{refused, row};
-use crate::decode::{cancel_jobs, delete_jobs, patch_job, retry_job, retry_jobs};
+use super::{NONE, refused, row};
+use crate::decode::Decode;
 use crate::job::{JobState, Need, When};
 use crate::refusal::Code::*;
-use crate::requests::Patch;
+use crate::requests::*;
 use crate::time::Span;
 
 #[test]
 fn a_patch_keeps_resets_and_sets() {
-    let kept = patch_job("a", b"{}").unwrap();
+    let kept = PatchJob::of(&["a"], b"{}").unwrap();
     assert_eq!((kept.when, kept.priority, kept.needs), (Patch::Keep, Patch::Keep, Patch::Keep));
-    let reset = patch_job(
-        "key:a",
+    let reset = PatchJob::of(
+        &["key:a"],
         br#"{"delay":null,"priority":null,"payload":null,"needs":null,"group":null,
             "labels":null,"timeout":null,"expires_at":null}"#,
     )
@@ -22,8 +22,8 @@ fn a_patch_keeps_resets_and_sets() {
     assert_eq!((reset.payload, reset.labels), (Patch::Reset, Patch::Reset));
     assert_eq!((reset.needs, reset.group), (Patch::Reset, Patch::Reset));
     assert_eq!((reset.timeout, reset.expires_at), (Patch::Reset, Patch::Reset));
-    let set = patch_job(
-        "a",
+    let set = PatchJob::of(
+        &["a"],
         br#"{"run_at":null,"delay":"1s","priority":5,"payload":1,"needs":[{"limit":"a"}]}"#,
     )
     .unwrap();
@@ -46,37 +46,41 @@ fn a_patch_keeps_resets_and_sets() {
             row(r#"{"timeout":5}"#, InvalidField, "/timeout", "\"5m\""),
             row(r#"{"needs":[{"limit":"a"},{"limit":"a"}]}"#, DuplicateNeed, "/needs/1", "once"),
         ],
-        |body| patch_job("a", body),
+        |body| PatchJob::of(&["a"], body),
     );
-    assert_eq!(patch_job("key:", b"{}").unwrap_err().pointer.unwrap(), "/path/id");
+    assert_eq!(PatchJob::of(&["key:"], b"{}").unwrap_err().pointer.unwrap(), "/path/id");
 }
 
 #[test]
 fn a_retry_may_say_which_end_it_saw() {
     for body in ["", "{}", r#"{"finished_at":null}"#] {
-        assert_eq!(retry_job("a", body.as_bytes()).unwrap().finished_at, None, "{body}");
+        assert_eq!(RetryJob::of(&["a"], body.as_bytes()).unwrap().finished_at, None, "{body}");
     }
     let at = br#"{"finished_at":"2026-12-01T09:55:00.000001Z"}"#;
-    assert!(retry_job("a", at).unwrap().finished_at.is_some());
+    assert!(RetryJob::of(&["a"], at).unwrap().finished_at.is_some());
     refused(
         vec![
             row("1", InvalidField, "", "object"),
             row(r#"{"finished_at":1}"#, InvalidField, "/finished_at", "RFC 3339"),
             row(r#"{"finished":1}"#, UnknownField, "/finished", "the only field"),
         ],
-        |body| retry_job("a", body),
+        |body| RetryJob::of(&["a"], body),
     );
 }
 
 #[test]
 fn many_jobs_are_named_by_a_filter() {
-    let many = cancel_jobs(br#"{"queue":"a","state":"ready,blocked","kind":"k","label":"a:b:c"}"#);
+    let many = CancelJobs::of(
+        &NONE,
+        br#"{"queue":"a","state":"ready,blocked","kind":"k","label":"a:b:c"}"#,
+    );
     let many = many.unwrap();
     assert_eq!(many.max, 1_000);
     assert_eq!(many.filter.states, [JobState::Ready, JobState::Blocked]);
     assert_eq!(many.filter.label, Some(("a:b".to_owned(), "c".to_owned())));
-    assert_eq!(retry_jobs(br#"{"state":"failed","max":5}"#).unwrap().max, 5);
-    let many = delete_jobs(
+    assert_eq!(RetryJobs::of(&NONE, br#"{"state":"failed","max":5}"#).unwrap().max, 5);
+    let many = DeleteJobs::of(
+        &NONE,
         br#"{"error":"a, \"b\"","finished_after":"2026-12-01T17:55:00+08:00",
             "finished_before":"2026-12-02T00:00:00Z","cursor":"7"}"#,
     )
@@ -103,7 +107,7 @@ fn many_jobs_are_named_by_a_filter() {
             row(r#"{"state":"ready","cursor":""}"#, InvalidField, "/cursor", "the page before"),
             row(r#"{"state":"ready","next":"7"}"#, UnknownField, "/next", "cannot be set"),
         ],
-        cancel_jobs,
+        |body| CancelJobs::of(&NONE, body),
     );
     // A program that forgot its filter must not empty the store.
     let none = [
@@ -114,8 +118,8 @@ fn many_jobs_are_named_by_a_filter() {
     ];
     for body in none {
         let rows = || vec![row(body, InvalidField, "", "\"finished_before\"")];
-        refused(rows(), cancel_jobs);
-        refused(rows(), retry_jobs);
-        refused(rows(), delete_jobs);
+        refused(rows(), |body| CancelJobs::of(&NONE, body));
+        refused(rows(), |body| RetryJobs::of(&NONE, body));
+        refused(rows(), |body| DeleteJobs::of(&NONE, body));
     }
 }

@@ -1,15 +1,16 @@
 //! Parents and flows of pushed jobs, and calls on flows.
 
-use super::{is_a_good_refusal, pairs, refused, row};
+use super::{NONE, is_a_good_refusal, read, refused, row};
 use crate::decode::*;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::job::NewJob;
 use crate::names::{FlowName, JobRef, Ref};
 use crate::refusal::Code::*;
+use crate::requests::*;
 use crate::time::Span;
 
 fn one(body: &str) -> NewJob {
-    push(body.as_bytes()).unwrap_or_else(|no| panic!("{body}: {no}")).1.remove(0)
+    push(body.as_bytes()).unwrap_or_else(|no| panic!("{body}: {no}")).remove(0)
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn what_names_no_parent_is_refused_with_its_place() {
         ],
         push,
     );
-    let patch = |body: &[u8]| patch_job("a", body);
+    let patch = |body: &[u8]| PatchJob::of(&["a"], body);
     refused(vec![row(r#"{"after":["b"]}"#, UnknownField, "/after", "")], patch);
     refused(vec![row(r#"{"flow":"f"}"#, UnknownField, "/flow", "")], patch);
 }
@@ -103,8 +104,8 @@ fn a_line_names_no_other_line() {
 
 #[test]
 fn flows_and_schedules_narrow_a_filter() {
-    let listed = list_jobs(&pairs(&[("flow", "a/b"), ("schedule", "news")])).unwrap().filter;
-    let many = cancel_jobs(br#"{"flow":"a/b","schedule":"news"}"#).unwrap().filter;
+    let listed = read::<ListJobs>("", &[("flow", "a/b"), ("schedule", "news")]).unwrap().filter;
+    let many = CancelJobs::of(&NONE, br#"{"flow":"a/b","schedule":"news"}"#).unwrap().filter;
     assert_eq!(
         (listed.flow.as_ref(), listed.schedule.as_ref()),
         (many.flow.as_ref(), many.schedule.as_ref())
@@ -112,30 +113,35 @@ fn flows_and_schedules_narrow_a_filter() {
     assert_eq!(many.flow.unwrap().as_str(), "a/b");
     for (query, pointer) in [(("flow", ""), "/query/flow"), (("schedule", ".."), "/query/schedule")]
     {
-        let no = list_jobs(&[query]).unwrap_err();
+        let no = read::<ListJobs>("", &[query]).unwrap_err();
         assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some(pointer)));
         is_a_good_refusal(&no);
     }
-    refused(vec![row(r#"{"flow":7}"#, InvalidField, "/flow", "JSON string")], retry_jobs);
+    refused(vec![row(r#"{"flow":7}"#, InvalidField, "/flow", "JSON string")], |body| {
+        RetryJobs::of(&NONE, body)
+    });
 }
 
 #[test]
 fn a_flow_may_be_waited_for_up_to_a_minute() {
-    let none: [(&str, &str); 0] = [];
-    assert_eq!(get_flow("a b", &none).unwrap().wait, Span::ZERO);
-    assert_eq!(get_flow("f", &[("wait", "60s")]).unwrap().wait, Span::from_s(60));
-    assert!(list_parents("key:k", &[("full", "true"), ("max", "7")]).unwrap().full);
-    assert_eq!(list_children("a", &none).unwrap().page, Default::default());
-    assert_eq!(list_flows(&[("cursor", "f")]).unwrap().page.cursor.as_deref(), Some("f"));
+    let none: &[(&str, &str)] = &[];
+    assert_eq!(read::<GetFlow>("a b", none).unwrap().wait, Span::ZERO);
+    assert_eq!(read::<GetFlow>("f", &[("wait", "60s")]).unwrap().wait, Span::from_s(60));
+    assert!(read::<ListParents>("key:k", &[("full", "true"), ("max", "7")]).unwrap().full);
+    assert_eq!(read::<ListChildren>("a", none).unwrap().page, Default::default());
+    assert_eq!(
+        read::<ListFlows>("", &[("cursor", "f")]).unwrap().page.cursor.as_deref(),
+        Some("f")
+    );
     for (no, code, pointer) in [
-        (get_flow("", &none).map(drop), InvalidField, "/path/flow"),
-        (get_flow("f", &[("wait", "61s")]).map(drop), OutOfBounds, "/query/wait"),
-        (get_flow("f", &[("full", "true")]).map(drop), UnknownField, "/query/full"),
-        (list_parents("", &none).map(drop), InvalidField, "/path/id"),
-        (list_parents("a", &[("full", "1")]).map(drop), InvalidField, "/query/full"),
-        (list_children("key:", &none).map(drop), InvalidField, "/path/id"),
-        (list_children("a", &[("full", "true")]).map(drop), UnknownField, "/query/full"),
-        (list_flows(&[("max", "0")]).map(drop), OutOfBounds, "/query/max"),
+        (read::<GetFlow>("", none).map(drop), InvalidField, "/path/flow"),
+        (read::<GetFlow>("f", &[("wait", "61s")]).map(drop), OutOfBounds, "/query/wait"),
+        (read::<GetFlow>("f", &[("full", "true")]).map(drop), UnknownField, "/query/full"),
+        (read::<ListParents>("", none).map(drop), InvalidField, "/path/id"),
+        (read::<ListParents>("a", &[("full", "1")]).map(drop), InvalidField, "/query/full"),
+        (read::<ListChildren>("key:", none).map(drop), InvalidField, "/path/id"),
+        (read::<ListChildren>("a", &[("full", "true")]).map(drop), UnknownField, "/query/full"),
+        (read::<ListFlows>("", &[("max", "0")]).map(drop), OutOfBounds, "/query/max"),
         (flow_path("a\n").map(drop), InvalidField, "/path/flow"),
     ] {
         let no = no.unwrap_err();

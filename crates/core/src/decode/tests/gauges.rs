@@ -1,15 +1,15 @@
 //! The gauge in the body of a limit.
 
-use super::super::limits::{patch_limit, put_limit};
 use super::{Row, refused, row};
+use crate::decode::Decode;
 use crate::gauge::{Gauge, GaugeSource, OnStale};
 use crate::refusal::Code::{ConflictingFields, InvalidField, OutOfBounds, UnknownField};
-use crate::requests::Patch;
+use crate::requests::{Patch, PatchLimit, PutLimit};
 use crate::time::Span;
 
 fn gauge(text: &str) -> Gauge {
     let body = format!(r#"{{"concurrency":4,"gauge":{text}}}"#);
-    *put_limit("a", body.as_bytes()).unwrap().gauge.expect("a gauge")
+    *PutLimit::of(&["a"], body.as_bytes()).unwrap().gauge.expect("a gauge")
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_gauge_is_read_with_its_defaults() {
 
 #[test]
 fn a_gauge_is_patched_whole_or_taken_away() {
-    let patch = |body: &[u8]| patch_limit("a", body).unwrap().gauge;
+    let patch = |body: &[u8]| PatchLimit::of(&["a"], body).unwrap().gauge;
     assert_eq!(patch(b"{}"), Patch::Keep);
     assert_eq!(patch(br#"{"gauge":null}"#), Patch::Reset);
     assert!(matches!(patch(br#"{"gauge":{"scrapyd":"http://h"}}"#), Patch::Set(_)));
@@ -81,8 +81,8 @@ fn a_wrong_gauge_is_refused_with_its_place() {
         };
         rows.into_iter().map(body).collect::<Vec<_>>()
     };
-    refused(within(whole.clone()), |body| put_limit("a", body));
-    refused(within(whole), |body| patch_limit("a", body));
+    refused(within(whole.clone()), |body| PutLimit::of(&["a"], body));
+    refused(within(whole), |body| PatchLimit::of(&["a"], body));
     let scrapyd = r#"{"gauge":{"scrapyd":"http://h"}"#;
     refused(
         vec![
@@ -94,11 +94,11 @@ fn a_wrong_gauge_is_refused_with_its_place() {
                 "add \"concurrency\"",
             ),
         ],
-        |body| put_limit("a", body),
+        |body| PutLimit::of(&["a"], body),
     );
     let of_template = format!(r#"{scrapyd},"concurrency":1}}"#);
     refused(vec![row(of_template, InvalidField, "/gauge", "of its own")], |body| {
-        put_limit("site:*", body)
+        PutLimit::of(&["site:*"], body)
     });
 }
 
@@ -106,7 +106,7 @@ fn a_wrong_gauge_is_refused_with_its_place() {
 fn a_refusal_of_an_address_shows_nothing_of_it() {
     for text in ["http://me:geheim@", "http://me:ge heim@host", "geheim", "http://h/#geheim"] {
         let body = format!(r#"{{"concurrency":1,"gauge":{{"scrapyd":"{text}"}}}}"#);
-        let no = put_limit("a", body.as_bytes()).unwrap_err();
+        let no = PutLimit::of(&["a"], body.as_bytes()).unwrap_err();
         assert!(!format!("{no} {no:?}").contains("heim"), "{no:?}");
     }
 }

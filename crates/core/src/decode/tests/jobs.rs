@@ -1,7 +1,7 @@
 //! Pushes of one job and of arrays.
 
 use super::{refused, row};
-use crate::decode::{PushShape, push, push_line, push_line_to};
+use crate::decode::{push, push_line, push_line_to};
 use crate::job::{Backoff, NewJob, OnConflict, Retry, Until, When};
 use crate::names::QueueName;
 use crate::refusal::Code::*;
@@ -12,7 +12,7 @@ const LATEST: &str = "2255-06-01T00:00:00Z";
 
 fn one(body: &str) -> NewJob {
     match push(body.as_bytes()) {
-        Ok((PushShape::One, mut jobs)) if jobs.len() == 1 => jobs.remove(0),
+        Ok(mut jobs) if jobs.len() == 1 => jobs.remove(0),
         other => panic!("{body}: {other:?}"),
     }
 }
@@ -76,11 +76,11 @@ fn what_is_open_is_read_as_a_user_expects() {
 
 #[test]
 fn an_array_is_pushed_in_its_order() {
-    let (shape, jobs) = push(br#"[{"id":"a"},{"id":"b"}]"#).unwrap();
+    let jobs = push(br#"[{"id":"a"},{"id":"b"}]"#).unwrap();
     let ids: Vec<_> = jobs.iter().filter_map(|job| job.id.as_ref()).map(|id| id.as_str()).collect();
-    assert_eq!((shape, ids), (PushShape::Many, vec!["a", "b"]));
+    assert_eq!(ids, ["a", "b"]);
     let many = format!("[{}]", vec!["{}"; 1_000].join(","));
-    assert_eq!(push(many.as_bytes()).unwrap().1.len(), 1_000);
+    assert_eq!(push(many.as_bytes()).unwrap().len(), 1_000);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Lease and extend calls.
 
-use super::{refused, row};
-use crate::decode::{extend, lease};
+use super::{NONE, refused, row};
+use crate::decode::{Decode, lease};
 use crate::refusal::Code::*;
-use crate::requests::Ask;
+use crate::requests::{Ask, Extend};
 use crate::time::Span;
 
 #[test]
@@ -111,8 +111,10 @@ fn a_wrong_lease_call_is_refused_with_its_place() {
 
 #[test]
 fn extend_takes_ids_and_reports() {
-    assert!(extend(br#"{"leases":[]}"#).unwrap().leases.is_empty());
-    let call = extend(br#"{"leases":["a",{"lease":"b","progress":{"n": 1}}],"ttl":"5s"}"#).unwrap();
+    assert!(Extend::of(&NONE, br#"{"leases":[]}"#).unwrap().leases.is_empty());
+    let call =
+        Extend::of(&NONE, br#"{"leases":["a",{"lease":"b","progress":{"n": 1}}],"ttl":"5s"}"#)
+            .unwrap();
     assert_eq!((call.leases[0].lease.as_str(), call.ttl), ("a", Some(Span::from_s(5))));
     assert_eq!(call.leases[1].progress.as_ref().unwrap().text(), r#"{"n": 1}"#);
     let big = "x".repeat(4_095);
@@ -146,7 +148,7 @@ fn extend_takes_ids_and_reports() {
             row(r#"{"leases":[],"ttl":5}"#, InvalidField, "/ttl", "\"5m\""),
             row(r#"{"leases":[],"lease":"a"}"#, UnknownField, "/lease", "did you mean \"leases\"?"),
         ],
-        extend,
+        |body| Extend::of(&NONE, body),
     );
-    assert_eq!(extend(br#"{"leases":["a",5]}"#).unwrap_err().index, Some(1));
+    assert_eq!(Extend::of(&NONE, br#"{"leases":["a",5]}"#).unwrap_err().index, Some(1));
 }

@@ -12,7 +12,29 @@ mod settles;
 mod shape;
 mod timings;
 
+use std::borrow::Cow;
+
+use super::{Decode, RawCall};
 use crate::refusal::{Code, Refusal};
+
+/// The names in a path without any.
+pub(super) const NONE: [&str; 0] = [];
+
+/// Reads a request by the name in its path and its query; the body is an empty set.
+pub(super) fn read<R: Decode>(name: &str, query: &[(&str, &str)]) -> Result<R, Refusal> {
+    read_set(name, query, "[]")
+}
+
+/// Reads a request by the name in its path, its query and its body.
+pub(super) fn read_set<R: Decode>(
+    name: &str,
+    query: &[(&str, &str)],
+    body: &str,
+) -> Result<R, Refusal> {
+    let pairs = query.iter().map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(*value)));
+    let query: Vec<_> = pairs.collect();
+    R::decode(RawCall { names: &[Cow::Borrowed(name)], query: &query, body: body.as_bytes() })
+}
 
 /// A body, and its expected refusal: the code, the pointer, and a part of the hint.
 pub(super) type Row = (String, Code, &'static str, &'static str);
@@ -49,9 +71,4 @@ pub(super) fn is_a_good_refusal(no: &Refusal) {
     let first = no.detail.chars().next().unwrap_or('A');
     assert!(!first.is_ascii_uppercase(), "{no} begins with a capital");
     assert!(no.detail.len() < 1_000 && no.hint.len() < 1_000, "{no} repeats what was sent");
-}
-
-/// A query as a list of pairs.
-pub(super) fn pairs<'t>(pairs: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t str)> {
-    pairs.to_vec()
 }

@@ -1,10 +1,11 @@
 //! Query parameters, parts of paths, headers, bodies without content.
 
-use super::is_a_good_refusal;
+use super::{is_a_good_refusal, read};
 use crate::decode::*;
 use crate::job::JobState;
 use crate::refusal::Code::{self, *};
 use crate::refusal::Refusal;
+use crate::requests::*;
 use crate::time::Span;
 
 type Pairs<'t> = &'t [(&'static str, &'static str)];
@@ -27,20 +28,23 @@ fn refused<T: std::fmt::Debug>(
 
 #[test]
 fn jobs_are_listed_by_what_is_asked() {
-    let list = list_jobs(none()).unwrap();
+    let list = read::<ListJobs>("", none()).unwrap();
     assert_eq!((list.page.max, list.full, list.filter), (100, false, Default::default()));
-    let list = list_jobs(&[
-        ("queue", "größe b"),
-        ("state", "ready,blocked,ready"),
-        ("kind", "a/b"),
-        ("label", "k:v:w"),
-        ("max", "1000"),
-        ("cursor", "c"),
-        ("full", "true"),
-        ("error", "502: \"gone\""),
-        ("finished_after", "2026-12-01T17:55:00+08:00"),
-        ("finished_before", "1969-01-01T00:00:00Z"),
-    ])
+    let list = read::<ListJobs>(
+        "",
+        &[
+            ("queue", "größe b"),
+            ("state", "ready,blocked,ready"),
+            ("kind", "a/b"),
+            ("label", "k:v:w"),
+            ("max", "1000"),
+            ("cursor", "c"),
+            ("full", "true"),
+            ("error", "502: \"gone\""),
+            ("finished_after", "2026-12-01T17:55:00+08:00"),
+            ("finished_before", "1969-01-01T00:00:00Z"),
+        ],
+    )
     .unwrap();
     assert_eq!(list.filter.error.as_deref(), Some("502: \"gone\""));
     assert_eq!(list.filter.finished_after, "2026-12-01T09:55:00Z".parse().ok());
@@ -69,18 +73,21 @@ fn jobs_are_listed_by_what_is_asked() {
             (&[("finished_after", "now")], InvalidField, "/query/finished_after", "RFC 3339"),
             (&[("finished_before", "")], InvalidField, "/query/finished_before", "RFC 3339"),
         ],
-        list_jobs,
+        |query| read::<ListJobs>("", query),
     );
-    assert_eq!(list_jobs(&[("error", "x".repeat(8_193))]).unwrap_err().code, OutOfBounds);
+    assert_eq!(
+        read::<ListJobs>("", &[("error", &"x".repeat(8_193))]).unwrap_err().code,
+        OutOfBounds
+    );
 }
 
 #[test]
 fn failures_are_asked_for_by_queue_kind_and_time() {
     let none: Pairs<'_> = &[];
-    assert_eq!(list_failures(none).unwrap(), crate::requests::ListFailures::default());
+    assert_eq!(read::<ListFailures>("", none).unwrap(), ListFailures::default());
     let at = "2026-12-01T09:55:00Z";
     let asked = [("queue", "q"), ("kind", ""), ("finished_after", at), ("max", "5")];
-    let asked = list_failures(&asked).unwrap();
+    let asked = read::<ListFailures>("", &asked).unwrap();
     assert_eq!((asked.kind.as_deref(), asked.max), (Some(""), 5));
     assert_eq!(asked.finished_after, at.parse().ok());
     refused(
@@ -90,34 +97,36 @@ fn failures_are_asked_for_by_queue_kind_and_time() {
             (&[("max", "1001")], OutOfBounds, "/query/max", "1 to 1000"),
             (&[("finished_after", "x")], InvalidField, "/query/finished_after", "RFC 3339"),
         ],
-        list_failures,
+        |query| read::<ListFailures>("", query),
     );
 }
 
 #[test]
 fn events_are_read_from_a_place_and_by_what_they_are_about() {
     use crate::events::EventType;
-    use crate::requests::{EventsSince, ReadEvents};
 
-    assert_eq!(read_events(none()).unwrap(), ReadEvents::default());
-    let asked = read_events(&[
-        ("since", "6c1f-184467"),
-        ("type", "job.failed,flow.*,job.failed"),
-        ("queue", "q"),
-        ("job", "j"),
-        ("flow", "f"),
-        ("schedule", "s"),
-        ("limit", "site:x"),
-        ("pool", "p"),
-        ("max", "7"),
-        ("wait", "60s"),
-    ])
+    assert_eq!(read::<ReadEvents>("", none()).unwrap(), ReadEvents::default());
+    let asked = read::<ReadEvents>(
+        "",
+        &[
+            ("since", "6c1f-184467"),
+            ("type", "job.failed,flow.*,job.failed"),
+            ("queue", "q"),
+            ("job", "j"),
+            ("flow", "f"),
+            ("schedule", "s"),
+            ("limit", "site:x"),
+            ("pool", "p"),
+            ("max", "7"),
+            ("wait", "60s"),
+        ],
+    )
     .unwrap();
     assert_eq!(asked.since, EventsSince::Id("6c1f-184467".parse().unwrap()));
     assert_eq!(asked.filter.types, [EventType::JobFailed, EventType::FlowFinished]);
     assert_eq!(asked.filter.job.unwrap().as_str(), "j");
     assert_eq!((asked.max, asked.wait), (7, Span::from_us(60_000_000)));
-    let first = read_events(&[("since", "first")]).unwrap();
+    let first = read::<ReadEvents>("", &[("since", "first")]).unwrap();
     assert_eq!(first.since, EventsSince::First);
     refused(
         &[
@@ -129,13 +138,14 @@ fn events_are_read_from_a_place_and_by_what_they_are_about() {
             (&[("max", "0")], OutOfBounds, "/query/max", "1 to 1000"),
             (&[("worker", "w")], UnknownField, "/query/worker", "\"since\""),
         ],
-        read_events,
+        |query| read::<ReadEvents>("", query),
     );
 }
 
 #[test]
 fn the_other_lists_have_their_own_parameters() {
-    let leases = list_leases(&[("queue", "a"), ("limit", "b"), ("pool", "c"), ("worker", "d")]);
+    let leases =
+        read::<ListLeases>("", &[("queue", "a"), ("limit", "b"), ("pool", "c"), ("worker", "d")]);
     let leases = leases.unwrap();
     assert_eq!((leases.limit.unwrap().as_str(), leases.worker.as_deref()), ("b", Some("d")));
     refused(
@@ -144,23 +154,23 @@ fn the_other_lists_have_their_own_parameters() {
             (&[("pool", "a/b")], InvalidField, "/query/pool", "'/'"),
             (&[("state", "ready")], UnknownField, "/query/state", "\"worker\""),
         ],
-        list_leases,
+        |query| read::<ListLeases>("", query),
     );
     let page: [(&str, &str); 2] = [("max", "5"), ("cursor", "c")];
-    assert_eq!(list_queues(&page).unwrap().page.max, 5);
-    assert_eq!(list_limits(&page).unwrap().page.max, 5);
-    assert_eq!(list_pools(&page).unwrap().page.max, 5);
-    assert_eq!(list_workers(&page).unwrap().page.max, 5);
-    assert_eq!(list_resources("p", &page).unwrap().page.max, 5);
+    assert_eq!(read::<ListQueues>("", &page).unwrap().page.max, 5);
+    assert_eq!(read::<ListLimits>("", &page).unwrap().page.max, 5);
+    assert_eq!(read::<ListPools>("", &page).unwrap().page.max, 5);
+    assert_eq!(read::<ListWorkers>("", &page).unwrap().page.max, 5);
+    assert_eq!(read::<ListResources>("p", &page).unwrap().page.max, 5);
     let rows: &[(Pairs<'_>, Code, &str, &str)] = &[
         (&[("max", "5000")], OutOfBounds, "/query/max", "1 to 1000"),
         (&[("full", "true")], UnknownField, "/query/full", "\"max\" and \"cursor\""),
     ];
-    refused(rows, list_queues);
-    refused(rows, list_limits);
-    refused(rows, list_pools);
-    refused(rows, list_workers);
-    refused(rows, |query| list_resources("p", query));
+    refused(rows, |query| read::<ListQueues>("", query));
+    refused(rows, |query| read::<ListLimits>("", query));
+    refused(rows, |query| read::<ListPools>("", query));
+    refused(rows, |query| read::<ListWorkers>("", query));
+    refused(rows, |query| read::<ListResources>("p", query));
     refused(&[(&[("x", "1")], UnknownField, "/query/x", "no query parameters")], no_query);
     refused(
         &[
@@ -170,18 +180,18 @@ fn the_other_lists_have_their_own_parameters() {
             (&[("version", "9007199254740992")], OutOfBounds, "/query/version", "0 to"),
             (&[("forse", "true")], UnknownField, "/query/forse", "did you mean \"force\"?"),
         ],
-        |query| sync_resources_from_lines("p", query, Vec::new()),
+        |query| read::<SyncResources>("p", query),
     );
     // Owned pairs work as well.
-    assert!(list_jobs(&[("queue".to_owned(), "a".to_owned())]).is_ok());
+    assert!(ListJobs::of_query((), &[("queue".to_owned(), "a".to_owned())]).is_ok());
 }
 
 #[test]
 fn a_result_may_be_waited_for_up_to_a_minute() {
-    let of = |query: Pairs<'_>| get_result("a", query);
+    let of = |query: Pairs<'_>| read::<GetResult>("a", query);
     assert_eq!(of(none()).unwrap().wait, Span::ZERO);
     assert_eq!(of(&[("wait", "60s")]).unwrap().wait, Span::from_s(60));
-    assert_eq!(get_result("key:k", &[("wait", "1ms")]).unwrap().wait, Span::from_ms(1));
+    assert_eq!(read::<GetResult>("key:k", &[("wait", "1ms")]).unwrap().wait, Span::from_ms(1));
     refused(
         &[
             (&[("wait", "60001ms")], OutOfBounds, "/query/wait", "1m"),
@@ -197,7 +207,7 @@ fn a_result_may_be_waited_for_up_to_a_minute() {
 #[test]
 fn parts_of_paths_and_headers_are_checked() {
     for (no, pointer) in [
-        (get_result("key:", none()).map(drop), "/path/id"),
+        (read::<GetResult>("key:", none()).map(drop), "/path/id"),
         (job_path("").map(drop), "/path/id"),
         (job_path("key:").map(drop), "/path/id"),
         (job_path("a\u{0}").map(drop), "/path/id"),
@@ -205,10 +215,10 @@ fn parts_of_paths_and_headers_are_checked() {
         (queue_path("a,b").map(drop), "/path/name"),
         (queue_path(".").map(drop), "/path/name"),
         (pool_path("..").map(drop), "/path/name"),
-        (get_limit(".").map(drop), "/path/name"),
-        (put_limit("..", br#"{"concurrency":1}"#).map(drop), "/path/name"),
+        (GetLimit::of(&["."], b"").map(drop), "/path/name"),
+        (PutLimit::of(&[".."], br#"{"concurrency":1}"#).map(drop), "/path/name"),
         (pool_path(" ").map(drop), "/path/name"),
-        (get_limit("A").map(drop), "/path/name"),
+        (GetLimit::of(&["A"], b"").map(drop), "/path/name"),
         (namespace_header(Some("")).map(drop), "/header/Tenure-Namespace"),
         (namespace_header(Some("Main")).map(drop), "/header/Tenure-Namespace"),
     ] {

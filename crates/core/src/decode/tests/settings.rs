@@ -1,21 +1,21 @@
 //! Queues, limits, pools and resources.
 
-use super::{pairs, refused, row};
+use super::{read_set, refused, row};
 use crate::decode::*;
 use crate::lease::Later;
 use crate::refusal::Code::*;
-use crate::requests::{Meant, Patch};
+use crate::requests::*;
 use crate::settings::{Pick, Rate};
 use crate::time::Span;
 
-const RESOURCE: ResourcePath<'_> = ResourcePath { name: "accounts", id: "13800000000" };
+const RESOURCE: [&str; 2] = ["accounts", "13800000000"];
 
 #[test]
 fn a_queue_is_put_whole_and_patched_in_part() {
-    let put = put_queue("crawl", b"{}").unwrap();
+    let put = PutQueue::of(&["crawl"], b"{}").unwrap();
     assert_eq!((put.queue.as_str(), put.settings), ("crawl", Default::default()));
-    let put = put_queue(
-        "crawl",
+    let put = PutQueue::of(
+        &["crawl"],
         br#"{"needs":[{"limit":"a"}],"retry":{"max_attempts":1},"timeout":"1m","retain":"1d",
             "max_waiting":10,"lost_delay":"0s","shares":{"g":1000,"h":null},
             "show_payload":false}"#,
@@ -26,9 +26,9 @@ fn a_queue_is_put_whole_and_patched_in_part() {
     assert_eq!(settings.lost_delay, Some(Span::ZERO));
     assert_eq!(settings.retry.unwrap().max_lost, 3);
     assert_eq!(settings.shares.values().copied().collect::<Vec<u32>>(), [1_000]);
-    let put = put_queue("crawl", br#"{"show_payload":null}"#).unwrap();
+    let put = PutQueue::of(&["crawl"], br#"{"show_payload":null}"#).unwrap();
     assert!(put.settings.show_payload);
-    let patch = patch_queue("crawl", br#"{"timeout":null,"max_waiting":5}"#).unwrap();
+    let patch = PatchQueue::of(&["crawl"], br#"{"timeout":null,"max_waiting":5}"#).unwrap();
     assert_eq!(patch.show_payload, Patch::Keep);
     assert_eq!((patch.timeout, patch.max_waiting), (Patch::Reset, Patch::Set(5)));
     assert_eq!((patch.needs, patch.shares), (Patch::Keep, Patch::Keep));
@@ -52,17 +52,17 @@ fn a_queue_is_put_whole_and_patched_in_part() {
             row(r#"{"timeout":"soon"}"#, InvalidField, "/timeout", "\"5m\""),
         ]
     };
-    refused(rows(), |body| put_queue("a", body));
-    refused(rows(), |body| patch_queue("a", body));
-    assert_eq!(put_queue("a/b", b"{}").unwrap_err().pointer.unwrap(), "/path/name");
+    refused(rows(), |body| PutQueue::of(&["a"], body));
+    refused(rows(), |body| PatchQueue::of(&["a"], body));
+    assert_eq!(PutQueue::of(&["a/b"], b"{}").unwrap_err().pointer.unwrap(), "/path/name");
 }
 
 #[test]
 fn a_queue_is_paused_with_or_without_an_end() {
     for body in ["", "{}", r#"{"for":null}"#] {
-        assert_eq!(pause_queue("a", body.as_bytes()).unwrap().until, None, "{body}");
+        assert_eq!(PauseQueue::of(&["a"], body.as_bytes()).unwrap().until, None, "{body}");
     }
-    let until = pause_queue("a", br#"{"for":"5m"}"#).unwrap().until;
+    let until = PauseQueue::of(&["a"], br#"{"for":"5m"}"#).unwrap().until;
     assert_eq!(until, Some(Later::For(Span::from_s(300))));
     refused(
         vec![
@@ -77,27 +77,32 @@ fn a_queue_is_paused_with_or_without_an_end() {
             ),
             row(r#"{"form":"5m"}"#, UnknownField, "/form", "did you mean \"for\"?"),
         ],
-        |body| pause_queue("a", body),
+        |body| PauseQueue::of(&["a"], body),
     );
 }
 
 #[test]
 fn a_limit_is_put_whole_and_patched_in_part() {
-    let put =
-        put_limit("site:*", br#"{"concurrency":0,"rate":{"count":10,"per":"1s"},"gap":"2s"}"#);
+    let put = PutLimit::of(
+        &["site:*"],
+        br#"{"concurrency":0,"rate":{"count":10,"per":"1s"},"gap":"2s"}"#,
+    );
     let settings = put.unwrap().settings;
     assert_eq!((settings.concurrency, settings.gap), (Some(0), Some(Span::from_s(2))));
     assert_eq!(settings.quarantine, Span::ZERO, "unless it is given");
-    let put = put_limit("a", br#"{"concurrency":1,"quarantine":"1m"}"#).unwrap();
+    let put = PutLimit::of(&["a"], br#"{"concurrency":1,"quarantine":"1m"}"#).unwrap();
     assert_eq!(put.settings.quarantine, Span::from_s(60));
     assert_eq!(settings.rate, Some(Rate { count: 10, per: Span::from_s(1), burst: 1 }));
-    let patch = patch_limit("a", br#"{"rate":null,"concurrency":3}"#).unwrap();
+    let patch = PatchLimit::of(&["a"], br#"{"rate":null,"concurrency":3}"#).unwrap();
     assert_eq!(
         (patch.rate, patch.concurrency, patch.gap),
         (Patch::Reset, Patch::Set(3), Patch::Keep)
     );
-    assert!(patch_limit("a", b"{}").is_ok());
-    assert!(patch_limit("a", br#"{"gap":"1s"}"#).is_ok(), "it may have a concurrency already");
+    assert!(PatchLimit::of(&["a"], b"{}").is_ok());
+    assert!(
+        PatchLimit::of(&["a"], br#"{"gap":"1s"}"#).is_ok(),
+        "it may have a concurrency already"
+    );
     let rows = || {
         vec![
             row("", InvalidField, "", "object"),
@@ -136,9 +141,9 @@ fn a_limit_is_put_whole_and_patched_in_part() {
             ),
         ]
     };
-    refused(rows(), |body| put_limit("a", body));
-    refused(rows(), |body| patch_limit("a", body));
-    assert!(put_limit("a", br#"{"rate":{"count":1,"per":"3650d","burst":28}}"#).is_ok());
+    refused(rows(), |body| PutLimit::of(&["a"], body));
+    refused(rows(), |body| PatchLimit::of(&["a"], body));
+    assert!(PutLimit::of(&["a"], br#"{"rate":{"count":1,"per":"3650d","burst":28}}"#).is_ok());
     refused(
         vec![
             row("{}", InvalidField, "", "at least one"),
@@ -153,33 +158,33 @@ fn a_limit_is_put_whole_and_patched_in_part() {
                 "add",
             ),
         ],
-        |body| put_limit("a", body),
+        |body| PutLimit::of(&["a"], body),
     );
 }
 
 #[test]
 fn a_template_is_set_and_not_held() {
     for name in ["site:*", "lock:*"] {
-        assert!(put_limit(name, br#"{"concurrency":1}"#).is_ok());
-        assert!(patch_limit(name, b"{}").is_ok());
-        assert!(get_limit(name).is_ok() && delete_limit(name).is_ok());
+        assert!(PutLimit::of(&[name], br#"{"concurrency":1}"#).is_ok());
+        assert!(PatchLimit::of(&[name], b"{}").is_ok());
+        assert!(GetLimit::of(&[name], b"").is_ok() && DeleteLimit::of(&[name], b"").is_ok());
         for no in [
-            pause_limit(name, br#"{"for":"1s"}"#).unwrap_err(),
-            resume_limit(name, b"").unwrap_err(),
-            observe_limit(name, br#"{"external":1}"#).unwrap_err(),
+            PauseLimit::of(&[name], br#"{"for":"1s"}"#).unwrap_err(),
+            ResumeLimit::of(&[name], b"").unwrap_err(),
+            ObserveLimit::of(&[name], br#"{"external":1}"#).unwrap_err(),
         ] {
             assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some("/path/name")));
         }
     }
     for name in ["", "*", "Site:x", "site:a*"] {
-        let no = put_limit(name, br#"{"concurrency":1}"#).unwrap_err();
+        let no = PutLimit::of(&[name], br#"{"concurrency":1}"#).unwrap_err();
         assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some("/path/name")), "{name}");
     }
 }
 
 #[test]
 fn a_limit_is_paused_and_observed() {
-    let pause = pause_limit("a", br#"{"until":"2026-12-01T09:55:00Z"}"#).unwrap();
+    let pause = PauseLimit::of(&["a"], br#"{"until":"2026-12-01T09:55:00Z"}"#).unwrap();
     assert!(matches!(pause.until, Later::Until(_)));
     refused(
         vec![
@@ -192,12 +197,12 @@ fn a_limit_is_paused_and_observed() {
                 "not both",
             ),
         ],
-        |body| pause_limit("a", body),
+        |body| PauseLimit::of(&["a"], body),
     );
-    assert!(resume_limit("a", b"{}").is_ok());
-    let observed = observe_limit("a", br#"{"external":3,"for":"60s"}"#).unwrap();
+    assert!(ResumeLimit::of(&["a"], b"{}").is_ok());
+    let observed = ObserveLimit::of(&["a"], br#"{"external":3,"for":"60s"}"#).unwrap();
     assert_eq!((observed.external, observed.hold), (3, Some(Span::from_s(60))));
-    assert_eq!(observe_limit("a", br#"{"external":0}"#).unwrap().hold, None);
+    assert_eq!(ObserveLimit::of(&["a"], br#"{"external":0}"#).unwrap().hold, None);
     refused(
         vec![
             row("", InvalidField, "", "object"),
@@ -207,20 +212,17 @@ fn a_limit_is_paused_and_observed() {
             row(r#"{"external":3,"for":60}"#, InvalidField, "/for", "\"5m\""),
             row(r#"{"external":3,"until":"1s"}"#, UnknownField, "/until", "\"for\""),
         ],
-        |body| observe_limit("a", body),
+        |body| ObserveLimit::of(&["a"], body),
     );
 }
 
 #[test]
 fn a_pool_is_put_whole_and_patched_in_part() {
-    assert_eq!(put_pool("a", b"{}").unwrap().settings, Default::default());
-    let put = put_pool(
-        "a",
-        br#"{"quarantine":"1m","cooldown":"1s","rate":{"count":1,"per":"1s","burst":2},"max_uses":5,"pick":"random"}"#,
-    );
+    assert_eq!(PutPool::of(&["a"], b"{}").unwrap().settings, Default::default());
+    let put = PutPool::of(&["a"], br#"{"quarantine":"1m","cooldown":"1s","rate":{"count":1,"per":"1s","burst":2},"max_uses":5,"pick":"random"}"#);
     let settings = put.unwrap().settings;
     assert_eq!((settings.pick, settings.max_uses), (Pick::Random, Some(5)));
-    let patch = patch_pool("a", br#"{"pick":null,"cooldown":"0s"}"#).unwrap();
+    let patch = PatchPool::of(&["a"], br#"{"pick":null,"cooldown":"0s"}"#).unwrap();
     assert_eq!((patch.pick, patch.cooldown), (Patch::Reset, Patch::Set(Span::ZERO)));
     let rows = || {
         vec![
@@ -233,9 +235,9 @@ fn a_pool_is_put_whole_and_patched_in_part() {
             row(r#"{"rate":{"count":1}}"#, InvalidField, "/rate/per", "add"),
         ]
     };
-    refused(rows(), |body| put_pool("a", body));
-    refused(rows(), |body| patch_pool("a", body));
-    assert_eq!(put_pool("", b"{}").unwrap_err().pointer.unwrap(), "/path/name");
+    refused(rows(), |body| PutPool::of(&["a"], body));
+    refused(rows(), |body| PatchPool::of(&["a"], body));
+    assert_eq!(PutPool::of(&[""], b"{}").unwrap_err().pointer.unwrap(), "/path/name");
 }
 
 #[test]
@@ -269,7 +271,7 @@ fn a_wrong_resource_is_refused_with_its_place() {
 
 #[test]
 fn a_set_is_synced_and_resources_are_added() {
-    let sync = |query: &[(&str, &str)], body: &str| sync_resources("p", query, body.as_bytes());
+    let sync = |query: &[(&str, &str)], body: &str| read_set::<SyncResources>("p", query, body);
     let set = sync(&[], r#"[{"id":"a"},{"id":"b"}]"#).unwrap();
     assert_eq!((set.resources.len(), set.meant, set.version), (2, Meant::Ask, None));
     let none = sync(&[("force", "true"), ("version", "7")], "[]").unwrap();
@@ -283,7 +285,7 @@ fn a_set_is_synced_and_resources_are_added() {
             row(r#"{"id":"a"}"#, InvalidField, "", "array"),
             row(r#"[{"id":"a"},{"id":1}]"#, InvalidField, "/1/id", "string"),
         ],
-        |body| sync_resources("p", &pairs(&[]), body),
+        |body| SyncResources::of(&["p"], body),
     );
     refused(
         vec![
@@ -297,14 +299,12 @@ fn a_set_is_synced_and_resources_are_added() {
     assert_eq!(add_resources("p", br#"{"id":"a"}"#).unwrap().resources.len(), 1);
     let no = add_resources("p", br#"[{"id":"a"},{"id":"b","slots":"2"}]"#).unwrap_err();
     assert_eq!((no.index, no.pointer.as_deref()), (Some(1), Some("/1/slots")));
-    assert_eq!(add_resources_from_lines("p", vec![]).unwrap_err().code, OutOfBounds);
 }
 
 #[test]
 fn a_set_of_lines_names_the_line() {
     let lines = ResourceLines::default().read_all(b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\r\n").unwrap();
     assert_eq!(lines.len(), 2);
-    assert_eq!(sync_resources_from_lines("p", &pairs(&[]), lines).unwrap().resources.len(), 2);
     let long = format!("{{\"id\":\"a\"}}\n{}\n", "x".repeat(600_000));
     for (body, code, line) in [
         ("{\"id\":\"a\"}\n\n{\"id\":5}\n", InvalidField, 3),
@@ -319,7 +319,7 @@ fn a_set_of_lines_names_the_line() {
 #[test]
 fn a_repeated_id_in_a_set_is_refused_with_both_places() {
     let body = br#"[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"b","data":{"secret":1}}]"#;
-    let no = sync_resources("p", &pairs(&[]), body).unwrap_err();
+    let no = SyncResources::of(&["p"], body).unwrap_err();
     assert_eq!((no.code, no.pointer.as_deref(), no.index), (InvalidField, Some("/3/id"), Some(3)));
     assert!(no.detail.contains("\"b\"") && no.detail.contains("item 1 and item 3"), "{no}");
     let body = b"{\"id\":\"a\"}\n\n{\"id\":\"b\"}\n{\"id\":\"a\"}";
@@ -332,7 +332,7 @@ fn a_repeated_id_in_a_set_is_refused_with_both_places() {
 
 #[test]
 fn a_resource_is_patched_cooled_and_banned() {
-    let patch = patch_resource(RESOURCE, br#"{"data":null,"slots":2}"#).unwrap();
+    let patch = PatchResource::of(&RESOURCE, br#"{"data":null,"slots":2}"#).unwrap();
     assert_eq!((patch.data, patch.tags, patch.slots), (Patch::Reset, Patch::Keep, Patch::Set(2)));
     refused(
         vec![
@@ -340,9 +340,9 @@ fn a_resource_is_patched_cooled_and_banned() {
             row(r#"{"id":"b"}"#, UnknownField, "/id", "cannot be set"),
             row(r#"{"slots":0}"#, OutOfBounds, "/slots", "1 to"),
         ],
-        |body| patch_resource(RESOURCE, body),
+        |body| PatchResource::of(&RESOURCE, body),
     );
-    assert!(cool_resource(RESOURCE, br#"{"for":"10m"}"#).is_ok());
+    assert!(CoolResource::of(&RESOURCE, br#"{"for":"10m"}"#).is_ok());
     refused(
         vec![
             row("", InvalidField, "", "object"),
@@ -355,21 +355,21 @@ fn a_resource_is_patched_cooled_and_banned() {
                 "not both",
             ),
         ],
-        |body| cool_resource(RESOURCE, body),
+        |body| CoolResource::of(&RESOURCE, body),
     );
-    assert_eq!(ban_resource(RESOURCE, b"").unwrap().reason, None);
-    let banned = ban_resource(RESOURCE, br#"{"reason":"captcha"}"#).unwrap();
+    assert_eq!(BanResource::of(&RESOURCE, b"").unwrap().reason, None);
+    let banned = BanResource::of(&RESOURCE, br#"{"reason":"captcha"}"#).unwrap();
     assert_eq!(banned.reason.as_deref(), Some("captcha"));
     refused(
         vec![
             row(r#"{"reason":1}"#, InvalidField, "/reason", "string"),
             row(r#"{"for":"1s"}"#, UnknownField, "/for", "\"reason\""),
         ],
-        |body| ban_resource(RESOURCE, body),
+        |body| BanResource::of(&RESOURCE, body),
     );
-    let no = resource_path(ResourcePath { name: "a", id: "" }).unwrap_err();
+    let no = GetResource::of(&["a", ""], b"").unwrap_err();
     assert_eq!(no.pointer.as_deref(), Some("/path/id"));
-    let no = resource_path(ResourcePath { name: "a/b", id: "c" }).unwrap_err();
+    let no = GetResource::of(&["a/b", "c"], b"").unwrap_err();
     assert_eq!(no.pointer.as_deref(), Some("/path/name"));
 }
 
@@ -379,8 +379,7 @@ fn resources_have_no_blank_at_the_ends_of_their_ids() {
         let no = resource_line(format!(r#"{{"id":"{id}"}}"#).as_bytes()).unwrap_err();
         assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some(pointer)));
     }
-    let path = ResourcePath { name: "p", id: "a " };
-    assert!(resource_path(path).is_ok(), "one that an earlier release took can be deleted");
+    assert!(resource_path("a ").is_ok(), "one that an earlier release took can be deleted");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tenure_core::decode;
+use tenure_core::decode::{self, Decode};
 use tenure_core::events::{Event, EventFilter, EventId, EventType, GapWhy};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace};
 use tenure_core::refusal::Code;
@@ -70,7 +70,7 @@ fn events_of_a_change_name_its_caller_also_after_a_crash() {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let always = || Options { durability: Durability::Always, ..options(&dir, &clock) };
         let engine = Embedded::open(always()).unwrap();
-        let limit = || decode::put_limit("l", br#"{"concurrency": 1}"#).unwrap();
+        let limit = || PutLimit::of(&["l"], br#"{"concurrency": 1}"#).unwrap();
         run_by(&engine, "ann", limit()).await.unwrap();
         // A repeat changes nothing, so it has no event of its own.
         run_by(&engine, "bob", limit()).await.unwrap();
