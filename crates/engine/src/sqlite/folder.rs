@@ -83,7 +83,12 @@ impl Folder {
         if cfg!(target_os = "linux") && !held(&database).map_err(failed)? {
             return Err(OpenError::Locked { folder: path });
         }
-        Ok(Folder { path, _database: database, _lock: lock, temporary })
+        let folder = Folder { path, _database: database, _lock: lock, temporary };
+        if !temporary && !folder.was_answered_from() {
+            sync_names(&folder.path)
+                .map_err(|why| OpenError::Folder { folder: folder.path.clone(), why })?;
+        }
+        Ok(folder)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -251,6 +256,21 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
+/// Makes the names on the way to a new store durable: without them a power loss takes all that is in it, however often
+/// its files were synced. This process may have made any of these folders, or another one that was killed right after.
+#[cfg(unix)]
+fn sync_names(path: &Path) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, PermissionDenied};
+    for parent in fs::canonicalize(path)?.ancestors().skip(1) {
+        match File::open(parent).and_then(|parent| parent.sync_all()) {
+            // No folder that this user made, or none of a file system on a disk.
+            Err(why) if [PermissionDenied, InvalidInput].contains(&why.kind()) => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
 #[cfg(unix)]
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -268,6 +288,12 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn make_private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
+}
+
+/// Other systems cannot open a folder; their file systems make names durable by themselves.
+#[cfg(not(unix))]
+fn sync_names(_path: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]
