@@ -17,10 +17,9 @@ pub fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
 }
 
 /// stdout of a command that must end well.
+#[track_caller]
 pub fn done(url: &str, arguments: &[&str]) -> String {
-    let (code, out, err) = run(url, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
-    out
+    tenure_testkit::tenure::done(&mut client(url, arguments))
 }
 
 pub fn answer(url: &str, arguments: &[&str]) -> Value {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
-use tenure_testkit::tenure::Server;
+use tenure_testkit::tenure::{Server, once};
 
 use crate::copy::{answer, copy, done, folder, run};
 use crate::tenure;
@@ -25,14 +25,11 @@ pub fn stop(server: Server) {
 
 /// Waits until a command on this server ends with this code, and answers what it said.
 pub fn until(server: &Server, code: i32, arguments: &[&str], part: &str) -> String {
-    let begun = Instant::now();
-    loop {
+    once(LONG, &format!("{arguments:?}"), || {
         let (ended, out, err) = run(&server.url(), arguments);
-        if ended == code && err.contains(part) {
-            return out;
-        }
-        assert!(begun.elapsed() < LONG, "{arguments:?}: {ended} {out}{err}");
-    }
+        let is_so = ended == code && err.contains(part);
+        if is_so { Ok(out) } else { Err(format!("{ended} {out}{err}")) }
+    })
 }
 
 /// A Redis with a password, and the address of a store in it that servers share.

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::Value;
+use tenure_testkit::tenure::read;
 
-use crate::with_a_store::folder::{Folder, told};
+use crate::with_a_store::folder::Folder;
 
 const MARK: &str = "\u{feff}";
 
@@ -15,7 +16,7 @@ fn fed(folder: &Folder, arguments: &[&str], stdin: &[u8]) -> (i32, String, Strin
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     // A command that refuses the first bytes may be gone before the last.
     let _ = child.stdin.take().unwrap().write_all(stdin);
-    told(&child.wait_with_output().unwrap())
+    read(child.wait_with_output().unwrap())
 }
 
 fn written(folder: &Folder, name: &str, bytes: impl AsRef<[u8]>) {

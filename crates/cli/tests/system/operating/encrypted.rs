@@ -12,7 +12,7 @@ use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::operating::{Server, serving, start, tenure, told};
 
 const HERE: [&str; 2] = ["127.0.0.1", "localhost"];
 
@@ -27,10 +27,8 @@ fn home() -> (TempDir, Authority, CertificateFiles) {
 
 fn serve(home: &Path, files: &CertificateFiles, more: &[&str]) -> Command {
     let [certificate, key] = [&files.certificate, &files.key].map(|path| path.to_str().unwrap());
-    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--store", "memory:"];
-    arguments.extend(["--tls-cert", certificate, "--tls-key", key]);
-    arguments.extend(more);
-    tenure(home, &arguments)
+    let tls = ["--store", "memory:", "--tls-cert", certificate, "--tls-key", key];
+    serving(home, &[&tls[..], more].concat())
 }
 
 /// One connection of HTTP/1.1 over TLS.
@@ -206,8 +204,7 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
         let server = start(serve(home.path(), &files, &[]));
         says(&format!("https://{}", server.at), &["--ca", ca], 69, part);
     }
-    let clear =
-        start(tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]));
+    let clear = start(serving(home.path(), &["--store", "memory:"]));
     says(&format!("https://{}", clear.at), &["--ca", ca], 69, "does not speak TLS on this port");
 }
 

@@ -3,11 +3,10 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::operating::{Server, serving, start, tenure, told};
 
 fn server(home: &TempDir, more: &[&str]) -> Server {
-    let arguments = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
-    start(tenure(home.path(), &arguments))
+    start(serving(home.path(), more))
 }
 
 #[test]
@@ -115,14 +114,9 @@ fn a_level_says_which_lines_there_are() {
 #[test]
 fn refused_tokens_are_counted_by_their_address() {
     let home = tempfile::tempdir().unwrap();
-    let mut command = tenure(
-        home.path(),
-        &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
-    );
-    let server = start({
-        command.env("TENURE_TOKEN", "right");
-        command
-    });
+    let mut command = serving(home.path(), &["--store", "memory:", "--log-format", "text"]);
+    command.env("TENURE_TOKEN", "right");
+    let server = start(command);
     for _ in 0..20 {
         assert!(
             server

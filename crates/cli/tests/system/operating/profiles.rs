@@ -4,17 +4,14 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::operating::{Server, serving, start, tenure, told};
 
 const TOKEN: &str = "geheim-token";
 
 /// A server with a token, and a home with a profile for it.
 fn set_up(more: &str) -> (TempDir, Server) {
     let home = tempfile::tempdir().unwrap();
-    let mut command = tenure(
-        home.path(),
-        &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
-    );
+    let mut command = serving(home.path(), &["--store", "memory:", "--log-format", "text"]);
     command.env("TENURE_TOKEN", TOKEN);
     let server = start(command);
     fs::create_dir_all(home.path().join(".config/tenure")).unwrap();
