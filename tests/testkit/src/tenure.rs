@@ -50,6 +50,14 @@ pub fn done(command: &mut Command) -> String {
     out
 }
 
+/// Runs a command that must end with this exit code, and say this on stderr.
+#[track_caller]
+pub fn fails(code: i32, command: &mut Command, part: &str) {
+    let (ended, out, err) = told(command);
+    assert_eq!(ended, code, "{command:?}: {out}{err}");
+    assert!(err.contains(part), "{command:?}: {err}");
+}
+
 /// The exit code, stdout and stderr of a command that ended.
 pub fn read(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -43,9 +43,7 @@ fn answer(arguments: &[&str]) -> Value {
 /// Runs a command that must end with this exit code, and say this on stderr.
 #[track_caller]
 fn fails(code: i32, arguments: &[&str], part: &str) {
-    let (ended, _, err) = run(arguments);
-    assert_eq!(ended, code, "{arguments:?}: {err}");
-    assert!(err.contains(part), "{arguments:?}: {err}");
+    tenure_testkit::tenure::fails(code, &mut tenure(arguments), part);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer};
-use tenure_testkit::tenure::{Server, once, told, until};
+use tenure_testkit::tenure::{Server, fails, once, told, until};
 
 use crate::{client, tenure};
 
@@ -215,6 +215,5 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
     // No server at all is another matter.
     let url = server.url();
     drop(server);
-    let (code, _, err) = run(&["--url", &url, "stats"]);
-    assert!(code == 69 && err.contains("`tenure serve` starts a server"), "{err}");
+    fails(69, &mut tenure(&["--url", &url, "stats"]), "`tenure serve` starts a server");
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
-use tenure_testkit::tenure::{Server, asked, until};
+use tenure_testkit::tenure::{Server, asked, fails, until};
 
 use crate::{answer, client, run, serving};
 
@@ -251,8 +251,7 @@ fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
 #[test]
 fn what_an_answer_survives_is_no_servers_to_say() {
     let serve = ["serve", "--store", "redis://127.0.0.1:1", "--durability", "everysec"];
-    let (code, _, err) = run("http://127.0.0.1:1", &serve);
-    assert!(code == 2 && err.contains("--durability"), "{err}");
+    fails(2, &mut client("http://127.0.0.1:1", &serve), "--durability");
 }
 
 #[test]

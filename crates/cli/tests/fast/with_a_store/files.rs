@@ -49,14 +49,9 @@ fn a_quote_that_is_never_closed_changes_no_set() {
         let want = "line 4, column 3 ('note'): the quote that opens here is never closed";
         assert!(err.contains(want), "{kind}: {err}");
         written(&folder, "set.csv", lost.replace("a9,", "a9\",").replace("a4,", "a4\","));
-        let (code, _, err) = folder.told(&sync);
-        assert!(code == 2 && err.contains("--multiline"), "{kind}: {err}");
+        folder.fails(2, &sync, "--multiline");
         written(&folder, "set.csv", lost.replace("\"said: ok", "fine,too,many"));
-        let (code, _, err) = folder.told(&sync);
-        assert!(
-            code == 2 && err.contains("line 4: it has 5 columns, and the header has 3"),
-            "{err}"
-        );
+        folder.fails(2, &sync, "line 4: it has 5 columns, and the header has 3");
         let list: &[&str] = match kind {
             "pool" => &["pool", "resources", owner],
             _ => &["schedule", "--owner", owner],

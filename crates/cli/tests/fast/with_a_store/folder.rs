@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use tenure_testkit::tenure::{done, told};
+use tenure_testkit::tenure::{done, fails, told};
 
 use crate::client;
 
@@ -39,9 +39,7 @@ impl Folder {
     /// Runs a command that must end with this exit code, and say this on stderr.
     #[track_caller]
     pub fn fails(&self, code: i32, arguments: &[&str], part: &str) {
-        let (ended, out, err) = self.told(arguments);
-        assert_eq!(ended, code, "{arguments:?}: {out}{err}");
-        assert!(err.contains(part), "{arguments:?}: {err}");
+        fails(code, &mut self.command(arguments), part);
     }
     /// The answer, which is one document.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {

@@ -112,17 +112,12 @@ fn a_file_is_the_whole_set_of_an_owner() {
     let synced = json!({"added": 1, "updated": 0, "unchanged": 1, "deleted": 1});
     assert_eq!(folder.json(&twice), synced);
 
-    let (code, _, err) = folder.told(&[&sync[..], &["--version", "6"]].concat());
-    assert_eq!(code, 1);
-    assert!(err.contains("version 6 is below 7"), "{err}");
+    folder.fails(1, &[&sync[..], &["--version", "6"]].concat(), "version 6 is below 7");
     write("id,every,queue\n");
-    let (code, _, err) = folder.told(&sync);
-    assert_eq!(code, 1);
-    assert!(err.contains("add --force"), "{err}");
+    folder.fails(1, &sync, "add --force");
     write("id,every\na,1h\nc,1h\nx,1h\n");
-    let (code, _, err) = folder.told(&["schedule", "sync", "others", "sources.csv"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("tenure: schedule \"a\" belongs to the owner \"sources\""), "{err}");
+    let others = ["schedule", "sync", "others", "sources.csv"];
+    folder.fails(1, &others, "tenure: schedule \"a\" belongs to the owner \"sources\"");
     write("id,every,queue\n");
     assert_eq!(
         folder.told(&[&sync[..], &["--force"]].concat()).1,

@@ -8,6 +8,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tenure_testkit::certificates::{Authority, CertificateFiles, KeyedCertificate};
+use tenure_testkit::tenure::fails;
 use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
@@ -155,9 +156,7 @@ fn what_is_wrong_with_a_file_is_told_before_anything_is_served() {
         (&["--tls-client-ca", certificate], "a certificate of the server is not"),
     ] {
         let base = ["serve", "--store", "memory:", "--log-format", "text"];
-        let (code, _, err) = told(&mut tenure(home.path(), &[&base[..], arguments].concat()));
-        assert_eq!(code, 2, "{err}");
-        assert!(err.contains(part), "{part}: {err}");
+        fails(2, &mut tenure(home.path(), &[&base[..], arguments].concat()), part);
     }
 }
 

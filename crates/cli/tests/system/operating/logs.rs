@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tenure_testkit::tenure::done;
 
 use crate::operating::{Server, serving, start, tenure, told};
 
@@ -161,10 +162,7 @@ fn a_gauge_that_fails_is_told_and_its_address_is_not() {
     let home = tempfile::tempdir().unwrap();
     let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
     let url = server.url();
-    let run = |arguments: &[&str]| {
-        let (code, _, stderr_text) = told(tenure(home.path(), arguments).env("TENURE_URL", &url));
-        assert_eq!(code, 0, "{stderr_text}");
-    };
+    let run = |arguments: &[&str]| done(tenure(home.path(), arguments).env("TENURE_URL", &url));
     let gauge =
         ["--gauge", "http://127.0.0.1:1/geheim", "--gauge-count", "/n", "--gauge-every", "1s"];
     run(&[&["limit", "set", "site", "--concurrency", "2"], &gauge[..]].concat());

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tempfile::TempDir;
+use tenure_testkit::tenure::fails;
 
 use crate::operating::{Server, serving, start, tenure, told};
 
@@ -83,8 +84,7 @@ fn a_wrong_profile_is_told_with_those_that_there_are() {
     assert!(!err.contains("geheim"), "{err}");
     let xdg = home.path().join("elsewhere");
     let mut command = tenure(home.path(), &["--profile", "a", "stats"]);
-    let (code, _, err) = told(command.env("XDG_CONFIG_HOME", &xdg));
-    assert!(code == 2 && err.contains("elsewhere/tenure/config.toml'"), "{err}");
+    fails(2, command.env("XDG_CONFIG_HOME", &xdg), "elsewhere/tenure/config.toml'");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisServer};
-use tenure_testkit::tenure::{once, until};
+use tenure_testkit::tenure::{done, once, until};
 
 use crate::operating::{SOON, Server, serving, start, tenure, told};
 
@@ -41,26 +41,25 @@ impl Home {
     fn serve(&self, store: &str, keys: Option<&str>) -> Server {
         let mut command = serving(self.0.path(), &[]);
         command.env("TENURE_STORE", store).env("TENURE_LOG_FORMAT", "text");
-        if let Some(keys) = keys {
-            command.env("TENURE_SEAL_KEY_FILE", self.path(keys));
-        }
+        command.envs(keys.map(|keys| ("TENURE_SEAL_KEY_FILE", self.path(keys))));
         start(command)
+    }
+
+    fn command(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> Command {
+        let mut command = tenure(self.0.path(), arguments);
+        command.env("TENURE_URL", url);
+        command.envs(keys.map(|keys| ("TENURE_SEAL_KEY_FILE", self.path(keys))));
+        command
     }
 
     /// Exit code, stdout and stderr of a command.
     fn run(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> (i32, String, String) {
-        let mut command = tenure(self.0.path(), arguments);
-        command.env("TENURE_URL", url);
-        if let Some(keys) = keys {
-            command.env("TENURE_SEAL_KEY_FILE", self.path(keys));
-        }
-        told(&mut command)
+        told(&mut self.command(url, keys, arguments))
     }
 
+    #[track_caller]
     fn done(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> String {
-        let (code, out, err) = self.run(url, keys, arguments);
-        assert_eq!(code, 0, "{arguments:?}: {out}{err}");
-        out
+        done(&mut self.command(url, keys, arguments))
     }
 }
 

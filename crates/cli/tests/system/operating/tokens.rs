@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nix::sys::signal::Signal;
-use tenure_testkit::tenure::until;
+use tenure_testkit::tenure::{done, fails, until};
 
 use crate::log_in;
 use crate::operating::{SOON, Server, serving, start, tenure, told};
@@ -174,17 +174,15 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
     fs::write(&path, format!("{of_slow}{of_spent}")).unwrap();
     let file = path.to_str().unwrap();
     let server = start(serving(home.path(), &["--store", "memory:", "--tokens", file]));
-    let as_slow =
-        |arguments: &[&str]| told(&mut with(&server, &slow, tenure(home.path(), arguments)));
+    let as_slow = |arguments: &[&str]| with(&server, &slow, tenure(home.path(), arguments));
     let ids = ["a", "b", "c", "d"];
     for id in ids {
-        let (code, _, err) = as_slow(&["push", "mail", "1", "--id", id]);
-        assert_eq!(code, 0, "{id}: {err}");
+        done(&mut as_slow(&["push", "mail", "1", "--id", id]));
     }
     let ran = home.path().join("ran");
     let script = format!("echo $TENURE_JOB_ID >> {}", ran.display());
     let work = ["work", "mail", "-c", "1", "--until-empty", "--", "sh", "-c", &script];
-    let (code, _, err) = as_slow(&work);
+    let (code, _, err) = told(&mut as_slow(&work));
     assert_eq!(code, 0, "{err}");
     let text = fs::read_to_string(&ran).unwrap();
     assert_eq!(text.lines().collect::<Vec<_>>(), ids, "{err}");
@@ -197,12 +195,10 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
         &["queue", "set", "full", "--max-waiting", "1"],
         &["push", "full", "1"],
     ] {
-        let (code, _, err) = as_slow(arguments);
-        assert_eq!(code, 0, "{arguments:?}: {err}");
+        done(&mut as_slow(arguments));
     }
     // A full queue is not about the caller.
-    let (code, _, err) = as_slow(&["push", "full", "2"]);
-    assert!(code == 1 && err.contains("takes 1 waiting jobs"), "{code}: {err}");
+    fails(1, &mut as_slow(&["push", "full", "2"]), "takes 1 waiting jobs");
     // Nobody waits for an hour.
     assert_eq!(status(&server, &spent), "200");
     let begun = std::time::Instant::now();

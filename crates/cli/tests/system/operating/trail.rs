@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use tenure_testkit::tenure::{asked, once, until};
+use tenure_testkit::tenure::{asked, done, fails, once, until};
 
 use crate::operating::{SOON, Server, serving, start, tenure, told};
 
@@ -69,15 +69,13 @@ fn a_killed_server_loses_no_line_of_a_change_that_it_answered() {
             until(SOON, "changes", || count.load(Ordering::Relaxed) >= CHANGES);
             server.signal(Signal::SIGKILL);
         });
-        let (code, out, err) = ends(home.path(), &["trail", "verify", folder.to_str().unwrap()]);
-        assert_eq!(code, 0, "{out}{err}");
+        done(&mut tenure(home.path(), &["trail", "verify", folder.to_str().unwrap()]));
     }
     // The next start goes on behind the last line.
     let (code, log) = serve(home.path(), &[]).stop();
     assert_eq!(code, Some(0), "{log}");
-    let (code, out, err) =
-        ends(home.path(), &["--json", "trail", "verify", folder.to_str().unwrap()]);
-    assert_eq!(code, 0, "{out}{err}");
+    let verify = ["--json", "trail", "verify", folder.to_str().unwrap()];
+    let out = done(&mut tenure(home.path(), &verify));
     let verified: Value = serde_json::from_str(&out).unwrap();
     let lines = lines(&folder);
     assert_eq!(verified["lines"], lines.len());
@@ -114,8 +112,8 @@ fn a_changed_line_is_found_by_the_command() {
     let cut: String = whole.lines().take(3).map(|line| format!("{line}\n")).collect();
     fs::write(&file, cut).unwrap();
     assert_eq!(ends(home.path(), &["trail", "verify", shown]).0, 0);
-    let (code, _, why) = ends(home.path(), &["trail", "verify", shown, "--anchor", anchor]);
-    assert!(code == 1 && why.contains("lines are missing at the end"), "{why}");
+    let verify = ["trail", "verify", shown, "--anchor", anchor];
+    fails(1, &mut tenure(home.path(), &verify), "lines are missing at the end");
     fs::write(&file, whole.replacen("limit:l0", "limit:l9", 1)).unwrap();
     let (code, _, why) = ends(home.path(), &["trail", "verify", shown]);
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -181,8 +179,7 @@ fn a_trail_may_go_to_stderr_or_nowhere() {
     assert_eq!((&line["seq"], &line["targets"][0]), (&Value::from(1), &Value::from("limit:site")));
     drop(server);
     let required = ["--store", "memory:", "--trail-required"];
-    let (code, _, err) = told(&mut serving(home.path(), &required));
-    assert!(code == 2 && err.contains("--trail DIR"), "{code}: {err}");
+    fails(2, &mut serving(home.path(), &required), "--trail DIR");
     let server = serve(home.path(), &["--trail-bytes", "0"]);
     assert_eq!(set_limit(&server.at, "site"), Some(201));
     assert!(!home.path().join("data/trail").exists());
@@ -198,8 +195,7 @@ fn the_first_set_of_a_limit_that_is_only_in_use_leaves_one_line() {
     assert!(server.exchange("DELETE /v1/limits/held", "").starts_with("HTTP/1.1 204 "));
     let url = server.url();
     let set = ["--url", &url, "limit", "set", "held", "--concurrency", "2"];
-    let (code, _, err) = ends(home.path(), &set);
-    assert_eq!(code, 0, "{err}");
+    done(&mut tenure(home.path(), &set));
     assert_eq!(server.stop().0, Some(0));
     let all = lines(&home.path().join("data/trail"));
     let about = all.iter().filter(|line| line["targets"][0] == "limit:held");

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisServer};
-use tenure_testkit::tenure::{once, until};
+use tenure_testkit::tenure::{done, once, until};
 
 use crate::operating::{SOON, Server, serving, start, tenure, told};
 
@@ -211,8 +211,7 @@ fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
     let redis = RedisServer::start(Aof::Off, &[]);
     unpack("layout-11.moved.gz", &home.path().join("moved/tenure.db"));
     let mut copy = tenure(home.path(), &["copy", "--from", "file:./moved", "--to", &redis.url()]);
-    let (code, out, err) = told(copy.current_dir(home.path()));
-    assert_eq!(code, 0, "{out}{err}");
+    done(copy.current_dir(home.path()));
     let server = serve(home.path(), &redis.url());
     until(SOON, "an owner of the store", || server.look("/readyz").0 == 200);
     all_is_there(&server, 0);
