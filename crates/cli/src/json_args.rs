@@ -5,15 +5,18 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tenure_core::bounds::{GAUGE_URL_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::job::{Labels, Need};
 use tenure_core::json::Document;
-use tenure_core::names::ResourceId;
+use tenure_core::names::{Group, ResourceId};
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
+use tenure_core::time::Span;
 
+use crate::args::jobs::SayArgs;
 use crate::exit::{Failure, USAGE};
 use crate::input::read_all;
 
@@ -154,8 +157,36 @@ pub fn need_text(need: &Need) -> String {
     }
 }
 
+/// Fields of a job beside its payload, as the API takes them. One that is not given is null, which is its default.
+#[derive(Serialize)]
+pub struct SaidFields<'a> {
+    kind: Option<&'a str>,
+    priority: Option<i8>,
+    group: Option<&'a Group>,
+    needs: Option<Vec<Need>>,
+    timeout: Option<Span>,
+    retain: Option<Span>,
+    labels: Labels,
+}
+
+impl<'a> SaidFields<'a> {
+    /// As the options say them. The retry is apart: see [`retry`].
+    pub fn of(say: &'a SayArgs) -> Result<Self, Failure> {
+        let needs = needs(&say.needs)?;
+        Ok(SaidFields {
+            kind: say.kind.as_deref(),
+            priority: say.priority,
+            group: say.group.as_ref(),
+            needs: Some(needs).filter(|needs| !needs.is_empty()),
+            timeout: say.timeout,
+            retain: say.retain,
+            labels: labels(&say.labels)?,
+        })
+    }
+}
+
 /// Labels as pairs; no key may stand twice.
-pub fn labels(pairs: &[(String, String)]) -> Result<Labels, Failure> {
+fn labels(pairs: &[(String, String)]) -> Result<Labels, Failure> {
     let mut labels = Labels::new();
     for (key, value) in pairs {
         if labels.insert(key.clone(), value.clone()).is_some() {

@@ -28,13 +28,16 @@ pub struct OpenedStore {
     fatal: Arc<OnceLock<Failure>>,
 }
 
+/// The address of a store or a server, as `--url` names it.
+pub fn address(url: &str) -> Result<StoreUrl, Failure> {
+    url.parse().map_err(|why| Failure::usage(format!("{why}")).hint("see --url and TENURE_URL"))
+}
+
 impl OpenedStore {
     /// Opens the store of an address, inside of a runtime. No call is made before the first request. `accept_loss` is
     /// for a damaged folder.
     pub fn open(url: &str, namespace: Namespace, accept_loss: bool) -> Result<Self, Failure> {
-        let url: StoreUrl = url
-            .parse()
-            .map_err(|error| Failure::usage(format!("{error}")).hint("see --url and TENURE_URL"))?;
+        let url = address(url)?;
         if accept_loss && !matches!(url, StoreUrl::File(_)) {
             return Err(Failure::usage("--accept-loss is for a folder")
                 .hint("name it with --url file:PATH, or see `tenure serve --accept-loss`"));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use http::StatusCode;
 use maud::Markup;
 use tenure_core::access::Scope;
+use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Change, Operation};
+use tenure_core::requests::{Change, Operation, Page};
 use tenure_core::time::{Moment, Span};
 use tenure_engine_api::{CallError, EngineExt, Fault};
 use tenure_server::{GuardedEngine, Trail};
@@ -142,6 +143,11 @@ impl Visit {
     /// Whether the visitor has the scope of the action at this path.
     pub(crate) fn may_act(&self, path: &str) -> bool {
         (self.scope_of)(path).is_some_and(|scope| self.may(scope))
+    }
+
+    /// The page of a list that the visitor asks for.
+    pub(crate) fn page(&self) -> Page {
+        Page { max: LIST_DEFAULT, cursor: self.query.get("cursor").map(str::to_owned) }
     }
 
     /// The first name in the path.

@@ -4,6 +4,7 @@ pub mod certificates;
 mod dice;
 pub mod fake;
 mod folder;
+mod parts;
 pub mod redis;
 #[cfg(target_os = "linux")]
 mod shifted;
@@ -11,6 +12,7 @@ pub mod tenure;
 
 pub use dice::Dice;
 pub use folder::TempDir;
+pub use parts::wants;
 #[cfg(target_os = "linux")]
 pub use shifted::ShiftedClock;
 pub use tenure_engine_api::TestClock;

@@ -8,7 +8,7 @@
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::ops::{Deref, DerefMut};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,27 @@ pub fn alone(command: &mut Command) -> &mut Command {
 
 /// Runs a command to its end: the exit code, stdout and stderr.
 pub fn told(command: &mut Command) -> (i32, String, String) {
-    let output = command.output().unwrap();
+    read(command.output().unwrap())
+}
+
+/// Runs a command that must end well: its stdout.
+#[track_caller]
+pub fn done(command: &mut Command) -> String {
+    let (code, out, err) = told(command);
+    assert_eq!(code, 0, "{command:?}: {out}{err}");
+    out
+}
+
+/// Runs a command that must end with this exit code, and say this on stderr.
+#[track_caller]
+pub fn fails(code: i32, command: &mut Command, part: &str) {
+    let (ended, out, err) = told(command);
+    assert_eq!(ended, code, "{command:?}: {out}{err}");
+    assert!(err.contains(part), "{command:?}: {err}");
+}
+
+/// The exit code, stdout and stderr of a command that ended.
+pub fn read(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -47,16 +67,26 @@ pub fn told(command: &mut Command) -> (i32, String, String) {
 /// Waits until it is so; panics after `within`, with the name of what was awaited.
 #[track_caller]
 pub fn until(within: Duration, what: &str, mut so: impl FnMut() -> bool) {
+    once(within, what, || if so() { Ok(()) } else { Err("it is not so".to_owned()) });
+}
+
+/// Waits until `look` finds something, and answers it; panics after `within`, with the name of what was awaited and the
+/// last finding.
+#[track_caller]
+pub fn once<T>(within: Duration, what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < within, "waited in vain for {what}");
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => assert!(begun.elapsed() < within, "waited in vain for {what}: {seen}"),
+        }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-/// Makes one call on a connection of its own: `call` is its method and path, and a header behind ` WITH ` if it has one
-/// of its own. Answers with the status line, the head and the body. An error if nobody listens at `at`, or is silent
-/// for `within`.
+/// Makes one call on a connection of its own: `call` is its method and path, and its own headers behind ` WITH `, if it
+/// has any. Answers with the status line, the head and the body. An error if nobody listens at `at`, or is silent for
+/// `within`.
 pub fn exchange(at: &str, within: Duration, call: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(at)?;
     stream.set_read_timeout(Some(within))?;
@@ -65,8 +95,8 @@ pub fn exchange(at: &str, within: Duration, call: &str, body: &str) -> io::Resul
         None => (call, String::new()),
     };
     // A page is only for those who send no JSON.
-    let is_get = call.starts_with("GET ");
-    let media = if is_get { "" } else { "Content-Type: application/json\r\n" };
+    let is_json = !call.starts_with("GET ") && !header.contains("Content-Type: ");
+    let media = if is_json { "Content-Type: application/json\r\n" } else { "" };
     let length = body.len();
     let head = format!(
         "{call} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}{media}\

@@ -21,7 +21,7 @@ use crate::args::backup::{BackupAction, BackupArgs};
 use crate::cmd::copy;
 use crate::exit::{BUG, DISK, Failure, NO};
 use crate::output::{Output, printable, size};
-use crate::store::{not_opened, remote};
+use crate::store::{self, not_opened, remote};
 
 /// Chunks that arrived and were not written yet.
 const CHUNKS_AHEAD: usize = 4;
@@ -191,9 +191,7 @@ enum BackupFrom {
 
 impl BackupFrom {
     async fn open(url: &str) -> Result<BackupFrom, Failure> {
-        let url: StoreUrl = url
-            .parse()
-            .map_err(|error| Failure::usage(format!("{error}")).hint("see --url and TENURE_URL"))?;
+        let url = store::address(url)?;
         match url {
             StoreUrl::Memory => Err(Failure::usage("a store in memory ends with this command")
                 .hint("name a server with --url, or file:PATH")),

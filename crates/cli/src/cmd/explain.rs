@@ -21,11 +21,8 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
         reason.holders.iter().map(|one| one.holder.clone()).collect::<Vec<_>>()
     };
     let others: Vec<String> = explained.reasons.iter().flat_map(of_reason).collect();
-    let holders = if out.json {
-        Holders::default()
-    } else {
-        Holders::ask(client, lease.chain(others.iter().map(String::as_str))).await
-    };
+    let all = lease.chain(others.iter().map(String::as_str));
+    let holders = Holders::ask(client, out, all).await;
     out.answer(&explained, |explained| fitted(&people(explained, &holders, clock::now())))
 }
 

@@ -21,9 +21,7 @@ pub async fn run(client: &Client, out: Output, args: FlowArgs, url: &str) -> Res
     let view = match (args.action, args.flow) {
         (None, None) => {
             let listed = client.list_flows(args.page.page()).await?;
-            out.answer(&listed, |listed| table(&listed.items, clock::now()))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            return Ok(());
+            return next_page::answer(out, &listed, |flows| table(flows, clock::now()));
         }
         (None, Some(flow)) => client.get_flow(flow, Span::ZERO).await?,
         (Some(FlowAction::Cancel { flow }), _) => client.cancel_flow(flow).await?,

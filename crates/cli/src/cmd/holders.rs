@@ -11,6 +11,8 @@ use tenure::ids::holder_shown;
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::requests::{ListWorkers, Page, WorkerView};
 
+use crate::output::Output;
+
 /// The beginning of an id that a process made for itself.
 const MADE: &str = "worker_";
 
@@ -19,9 +21,14 @@ const MADE: &str = "worker_";
 pub struct Holders(BTreeMap<String, String>);
 
 impl Holders {
-    /// Requests the workers, if one of these holders has nothing but an id. If that fails, the ids are shown.
-    pub async fn ask<'h>(client: &Client, holders: impl IntoIterator<Item = &'h str>) -> Self {
-        if !holders.into_iter().any(|holder| holder.starts_with(MADE)) {
+    /// Requests the workers, if the output is for people and one of these holders has nothing but an id. If that fails,
+    /// the ids are shown.
+    pub async fn ask<'h>(
+        client: &Client,
+        out: Output,
+        holders: impl IntoIterator<Item = &'h str>,
+    ) -> Self {
+        if out.json || !holders.into_iter().any(|holder| holder.starts_with(MADE)) {
             return Holders::default();
         }
         let page = Page { max: LIST_MAX, cursor: None };

@@ -17,9 +17,7 @@ pub async fn run(client: &Client, out: Output, args: JobsArgs) -> Result<(), Fai
     let request =
         ListJobs { filter: args.filter.filter(), page: args.page.page(), full: args.full };
     let listed = client.run(request).await?;
-    out.answer(&listed, |listed| people(&listed.items, clock::now()))?;
-    next_page::tell(out, listed.next.as_deref(), listed.partial);
-    Ok(())
+    next_page::answer(out, &listed, |jobs| people(jobs, clock::now()))
 }
 
 fn people(jobs: &[JobView], now: Moment) -> String {

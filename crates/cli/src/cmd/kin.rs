@@ -14,17 +14,13 @@ use crate::output::table::{Table, when};
 /// Lists the parents of a job.
 pub async fn parents(client: &Client, out: Output, args: ParentsArgs) -> Result<(), Failure> {
     let listed = client.list_parents(args.job, args.full, args.page.page()).await?;
-    out.answer(&listed, |listed| parents_table(&listed.items, clock::now()))?;
-    next_page::tell(out, listed.next.as_deref(), listed.partial);
-    Ok(())
+    next_page::answer(out, &listed, |parents| parents_table(parents, clock::now()))
 }
 
 /// Lists the jobs that wait for a job.
 pub async fn children(client: &Client, out: Output, args: ChildrenArgs) -> Result<(), Failure> {
     let listed = client.list_children(args.job, args.page.page()).await?;
-    out.answer(&listed, |listed| children_table(&listed.items))?;
-    next_page::tell(out, listed.next.as_deref(), listed.partial);
-    Ok(())
+    next_page::answer(out, &listed, children_table)
 }
 
 fn parents_table(parents: &[ParentView], now: Moment) -> String {

@@ -36,17 +36,11 @@ pub async fn run(client: &Client, out: Output, args: LeasesArgs) -> Result<(), F
     };
     let listed = client.run(request).await?;
     let holders = holders(client, out, &listed.items).await;
-    out.answer(&listed, |listed| people(&listed.items, &holders))?;
-    next_page::tell(out, listed.next.as_deref(), listed.partial);
-    Ok(())
+    next_page::answer(out, &listed, |leases| people(leases, &holders))
 }
 
 async fn holders(client: &Client, out: Output, leases: &[LeaseSummary]) -> Holders {
-    if out.json {
-        Holders::default()
-    } else {
-        Holders::ask(client, leases.iter().map(|lease| lease.holder.as_str())).await
-    }
+    Holders::ask(client, out, leases.iter().map(|lease| lease.holder.as_str())).await
 }
 
 /// The one lease of this id: whole, its first letters, or as a table cuts it.

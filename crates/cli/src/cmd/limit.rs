@@ -29,9 +29,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
         }
         (None, None) => {
             let listed = client.run(ListLimits { page: args.page.page() }).await?;
-            out.answer(&listed, |listed| table(&listed.items))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            return Ok(());
+            return next_page::answer(out, &listed, table);
         }
     };
     let view = match action {
@@ -70,11 +68,8 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
 }
 
 async fn show(client: &Client, out: Output, view: &LimitView) -> Result<(), Failure> {
-    let holders = if out.json {
-        Holders::default()
-    } else {
-        Holders::ask(client, view.holders.iter().map(|one| one.holder.as_str())).await
-    };
+    let holders = view.holders.iter().map(|one| one.holder.as_str());
+    let holders = Holders::ask(client, out, holders).await;
     out.answer(view, |view| people(view, &holders, clock::now()))
 }
 

@@ -39,9 +39,7 @@ pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Fai
         }
         (None, None) => {
             let listed = client.run(ListPools { page: args.page.page() }).await?;
-            out.answer(&listed, |listed| table(&listed.items))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            Ok(())
+            next_page::answer(out, &listed, table)
         }
     }
 }
@@ -78,9 +76,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
         PoolAction::Resources { name, page } => {
             let listed = client.run(ListResources { pool: name, page: page.page() }).await?;
             let holders = holders(client, out, &listed.items).await;
-            out.answer(&listed, |listed| resources(&listed.items, &holders))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            Ok(())
+            next_page::answer(out, &listed, |items| resources(items, &holders))
         }
         PoolAction::Remove(which) => {
             let pool = which.name;
@@ -143,11 +139,7 @@ async fn show(client: &Client, out: Output, views: Vec<ResourceView>) -> Result<
 
 async fn holders(client: &Client, out: Output, resources: &[ResourceView]) -> Holders {
     let all = resources.iter().flat_map(|resource| &resource.holders);
-    if out.json {
-        Holders::default()
-    } else {
-        Holders::ask(client, all.map(|one| one.holder.as_str())).await
-    }
+    Holders::ask(client, out, all.map(|one| one.holder.as_str())).await
 }
 
 fn table(pools: &[PoolView]) -> String {

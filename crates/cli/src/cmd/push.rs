@@ -4,8 +4,8 @@ use serde::Serialize;
 use tenure::Client;
 use tenure_core::decode;
 use tenure_core::flow::OnParentFailure;
-use tenure_core::job::{JobState, JobView, Labels, Need, NewJob, OnConflict, PushedJob, Until};
-use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, UniqueKey};
+use tenure_core::job::{JobState, JobView, NewJob, OnConflict, PushedJob, Until};
+use tenure_core::names::{FlowName, JobId, JobRef, QueueName, UniqueKey};
 use tenure_core::requests::{Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
@@ -18,7 +18,7 @@ use crate::cmd::no_worker;
 use crate::cmd::push_lines::{self, Lines};
 use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
-use crate::json_args;
+use crate::json_args::{self, SaidFields};
 use crate::output::Output;
 use crate::output::clock;
 use crate::output::table::when;
@@ -90,42 +90,22 @@ async fn one(client: &Client, job: NewJob) -> Result<PushedJob, Failure> {
     }
 }
 
-/// A job as the API takes it, so that every form and bound is checked in one place.
+/// A job as the API takes it, so that every form and bound is checked in one place. A field that is not given is null,
+/// which is its default.
 #[derive(Serialize)]
 struct JobSaid<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a JobId>,
     queue: &'a QueueName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
     payload: &'a Json,
-    #[serde(skip_serializing_if = "Option::is_none")]
     run_at: Option<Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     delay: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<i8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<&'a Group>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    needs: Option<Vec<Need>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
+    fields: SaidFields<'a>,
     unique: Option<UniqueSaid>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     retry: Option<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retain: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    labels: Option<Labels>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     on_parent_failure: Option<OnParentFailure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     flow: Option<&'a FlowName>,
 }
 
@@ -147,10 +127,9 @@ impl Times {
 struct UniqueSaid {
     key: UniqueKey,
     until: Until,
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     hold: Option<Span>,
     on_conflict: OnConflict,
-    #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<Span>,
 }
 
@@ -163,24 +142,16 @@ fn job(
     kin: &KinArgs,
     say: &SayArgs,
 ) -> Result<NewJob, Failure> {
-    let needs = json_args::needs(&say.needs)?;
-    let labels = json_args::labels(&say.labels)?;
     let fields = JobSaid {
         id: id.as_ref(),
         queue,
-        kind: say.kind.as_deref(),
         payload: &payload,
         run_at: when.at,
         delay: when.delay,
-        priority: say.priority,
-        group: say.group.as_ref(),
-        needs: Some(needs).filter(|needs| !needs.is_empty()),
+        fields: SaidFields::of(say)?,
         unique,
         retry: json_args::retry(say.retry.as_deref())?,
-        timeout: say.timeout,
         expires_at: when.expires_at,
-        retain: say.retain,
-        labels: Some(labels).filter(|labels| !labels.is_empty()),
         after: json_args::parents(&kin.after)?,
         on_parent_failure: kin.on_parent_failure.map(OnParentFailure::from),
         flow: kin.flow.as_ref(),

@@ -28,9 +28,7 @@ pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Fa
     let view = match (args.action, args.name) {
         (None, None) => {
             let listed = client.run(ListQueues { page: args.page.page() }).await?;
-            out.answer(&listed, |listed| table(&listed.items))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            return Ok(());
+            return next_page::answer(out, &listed, table);
         }
         (None, Some(queue)) => client.run(GetQueue { queue }).await?,
         (Some(QueueAction::Set(set)), _) => client.set(patch(*set)?).await?.view,

@@ -25,9 +25,7 @@ pub async fn run(client: &Client, out: Output, args: ScheduleArgs) -> Result<(),
         (None, None) => {
             let list = ListSchedules { owner: args.owner, full: false, page: args.page.page() };
             let listed = client.list_schedules(list).await?;
-            out.answer(&listed, |listed| show::table(&listed.items))?;
-            next_page::tell(out, listed.next.as_deref(), listed.partial);
-            return Ok(());
+            return next_page::answer(out, &listed, show::table);
         }
         (None, Some(schedule)) => client.get_schedule(schedule).await?,
         (Some(ScheduleAction::Set(args)), _) => *client.run(set::request(*args)?).await?.view,

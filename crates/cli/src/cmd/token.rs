@@ -7,7 +7,6 @@ use std::path::Path;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use serde::{Deserialize, Serialize};
 use tenure::remote::Callee;
-use tenure::url::StoreUrl;
 use tenure_core::access::{GivenGrants, Grants, Scope};
 use tenure_core::time::Moment;
 use tenure_engine_api::ids::fill_random;
@@ -22,6 +21,7 @@ use crate::output::page::Page;
 use crate::output::table::{Table, or_dash};
 use crate::output::{Output, hint};
 use crate::settings::tokens_file;
+use crate::store;
 
 /// Random bytes of a token: nobody guesses 256 bits.
 const RANDOM_BYTES: usize = 32;
@@ -160,9 +160,7 @@ fn check(out: Output, file: &Path) -> Result<(), Failure> {
 }
 
 async fn who(out: Output, url: &str) -> Result<(), Failure> {
-    let url: StoreUrl = url
-        .parse()
-        .map_err(|why| Failure::usage(format!("{why}")).hint("see --url and TENURE_URL"))?;
+    let url = store::address(url)?;
     let callee = Callee::of(&url).ok_or_else(|| {
         Failure::usage(format!("{url} is opened by this command itself, which needs no token"))
             .hint("name a server: tenure --url http://HOST:7171 token who")

@@ -20,6 +20,7 @@ use crate::exit::{Failure, NO, UNAVAILABLE};
 use crate::output::clock::{now, second};
 use crate::output::table::{Table, or_dash};
 use crate::output::{Output, hint};
+use crate::store;
 
 /// The longest page: 1,000 lines of some 300 bytes, and long ones among them.
 const PAGE_BYTES_MAX: usize = 16 << 20;
@@ -39,9 +40,7 @@ async fn show(out: Output, args: TrailArgs, url: &str) -> Result<(), Failure> {
     let pairs = asked.pairs().into_iter();
     let query: Vec<String> =
         pairs.map(|(name, value)| format!("{name}={}", encoded(&value))).collect();
-    let url: StoreUrl = url
-        .parse()
-        .map_err(|why| Failure::usage(format!("{why}")).hint("see --url and TENURE_URL"))?;
+    let url = store::address(url)?;
     let callee = Callee::of(&url).ok_or_else(|| {
         Failure::usage(format!("{url} is opened by this command itself, and only servers write a trail"))
             .hint("name a server (tenure --url http://HOST:7171 trail), or check files: tenure trail verify DIR")
@@ -54,9 +53,7 @@ async fn show(out: Output, args: TrailArgs, url: &str) -> Result<(), Failure> {
         return out.document(&answer);
     }
     let read: Listed<TrailLine> = serde_json::from_slice(&answer).map_err(|_| no_server(&url))?;
-    out.answer(&read, |read| people(&read.items))?;
-    next_page::tell(out, read.next.as_deref(), read.partial);
-    Ok(())
+    next_page::answer(out, &read, people)
 }
 
 fn no_server(url: &StoreUrl) -> Failure {

@@ -14,9 +14,7 @@ use crate::output::table::{Table, or_dash, when};
 /// Lists the workers in a table.
 pub async fn run(client: &Client, out: Output, page: PageArgs) -> Result<(), Failure> {
     let listed = client.run(ListWorkers { page: page.page() }).await?;
-    out.answer(&listed, |listed| people(&listed.items))?;
-    next_page::tell(out, listed.next.as_deref(), listed.partial);
-    Ok(())
+    next_page::answer(out, &listed, people)
 }
 
 fn people(workers: &[WorkerView]) -> String {

@@ -54,7 +54,6 @@ impl ScreenRow {
 struct TableRow {
     key: String,
     cells: Vec<String>,
-    tone: Tone,
     opens: Option<View>,
 }
 
@@ -192,7 +191,6 @@ fn queues(replies: &NamespaceReplies) -> Vec<TableRow> {
         TableRow {
             key: format!("queue {}", queue.name),
             cells,
-            tone: Tone::Plain,
             opens: Some(View::Queue(queue.name.clone())),
         }
     };
@@ -219,7 +217,6 @@ fn limits(replies: &NamespaceReplies) -> Vec<TableRow> {
         TableRow {
             key: format!("limit {}", limit.name),
             cells,
-            tone: Tone::Plain,
             opens: Some(View::Limit(limit.name.clone())),
         }
     };
@@ -234,7 +231,6 @@ fn pools(replies: &NamespaceReplies) -> Vec<TableRow> {
         TableRow {
             key: format!("pool {}", pool.name),
             cells: std::iter::once(pool.name.to_string()).chain(numbers.map(grouped)).collect(),
-            tone: Tone::Plain,
             opens: Some(View::Pool(pool.name.clone())),
         }
     };
@@ -260,7 +256,6 @@ fn workers(replies: &NamespaceReplies) -> Vec<TableRow> {
         TableRow {
             key: format!("worker {}", worker.id),
             cells,
-            tone: Tone::Plain,
             opens: Some(View::Worker(worker.id.clone())),
         }
     };
@@ -279,7 +274,6 @@ fn of_jobs(jobs: &[JobRow], filter: &str, now: Moment, width: usize) -> Vec<Scre
         TableRow {
             key,
             cells: vec![name, job.state.clone(), holder.to_owned(), since],
-            tone: Tone::Plain,
             opens: job.job.clone().map(View::Job),
         }
     };
@@ -341,7 +335,7 @@ fn table(
     rows.extend(shown.into_iter().zip(lines).map(|(row, text)| ScreenRow {
         key: Some(row.key),
         text,
-        tone: row.tone,
+        tone: Tone::Plain,
         opens: row.opens,
         fix: None,
     }));

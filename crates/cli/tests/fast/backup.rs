@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use tenure_testkit::redis::{Aof, RedisServer};
-use tenure_testkit::tenure::{Process, Server, alone, told};
+use tenure_testkit::tenure::{Process, Server, alone, fails, told};
 use tenure_testkit::{Dice, TempDir, needs_redis};
 
 use crate::copy::shared::{LONG, start, stop, until};
@@ -23,8 +23,14 @@ fn served(dir: &TempDir) -> Server {
     server
 }
 
-fn restore(arguments: &[&str]) -> (i32, String, String) {
-    told(tenure(&["restore"]).args(arguments))
+fn restore(arguments: &[&str]) -> Command {
+    tenure(&[&["restore"], arguments].concat())
+}
+
+/// stdout of a restore that must end well.
+#[track_caller]
+fn restored(arguments: &[&str]) -> String {
+    tenure_testkit::tenure::done(&mut restore(arguments))
 }
 
 /// The names of all files in a folder.
@@ -57,14 +63,12 @@ fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
     let piped = client(&server.url(), &["backup", "-"]).output().unwrap();
     assert_eq!((piped.status.code(), &piped.stderr[..]), (Some(0), &b""[..]));
     assert!(piped.stdout.starts_with(b"tenure backup 1\n"));
-    let (code, out, err) = told(&mut tenure(&["backup", "verify", file]));
-    assert_eq!(code, 0, "{err}");
+    let out = tenure_testkit::tenure::done(&mut tenure(&["backup", "verify", file]));
     assert!(out.contains("whole backup of 2 jobs"), "{out}");
     stop(server);
 
     let target = folder(&dir, "new");
-    let (code, out, err) = restore(&[file, "--to", &target]);
-    assert_eq!(code, 0, "{err}");
+    let out = restored(&[file, "--to", &target]);
     assert!(out.contains("2 unfinished and 0 finished jobs"), "{out}");
     let new = start(&target);
     done(&new.url(), &["audit"]);
@@ -74,9 +78,7 @@ fn a_store_is_saved_while_it_is_served_and_restored_elsewhere() {
     assert_eq!(done(&new.url(), &password).trim(), "topf");
     stop(new);
     // A store that is in use is no target.
-    let (code, _, err) = restore(&[file, "--to", &target]);
-    assert_eq!(code, 1, "{err}");
-    assert!(err.contains("already"), "{err}");
+    fails(1, &mut restore(&[file, "--to", &target]), "already");
 }
 
 #[test]
@@ -96,9 +98,7 @@ fn a_bad_file_is_refused_and_its_target_is_not_made() {
         fs::write(&file, bytes).unwrap();
         let (file, target) = (file.to_str().unwrap(), folder(&dir, "new"));
         for arguments in [&["backup", "verify", file][..], &["restore", file, "--to", &target]] {
-            let (code, _, err) = told(&mut tenure(arguments));
-            assert_eq!(code, 1, "{arguments:?}: {err}");
-            assert!(err.contains(part), "{arguments:?}: {err}");
+            fails(1, &mut tenure(arguments), part);
         }
         assert!(!dir.join("new").exists(), "{part}");
     }
@@ -121,9 +121,7 @@ fn what_cannot_be_saved_leaves_no_file() {
         ("memory:", &["restore", file], 2, "--to"),
         ("memory:", &["restore", file, "--to", "http://127.0.0.1:1"], 2, "a server, not a store"),
     ] {
-        let (ended, _, err) = run(url, arguments);
-        assert_eq!(ended, code, "{arguments:?}: {err}");
-        assert!(err.contains(part), "{arguments:?}: {err}");
+        fails(code, &mut client(url, arguments), part);
     }
     assert_eq!(names(&saved), [""; 0]);
     assert!(!dir.join("none").exists(), "nothing was made for it");
@@ -143,13 +141,12 @@ fn a_shared_store_is_saved_by_any_server_and_restored_to_redis_and_to_a_folder()
     stop(follower);
     stop(leader);
     for target in [format!("{}?name=restored", redis.url()), folder(&dir, "back")] {
-        let (code, _, err) = restore(&[file, "--to", &target, "--no-wait"]);
-        assert_eq!(code, 0, "{err}");
+        restored(&[file, "--to", &target, "--no-wait"]);
         let server = start(&target);
         until(&server, 0, &["audit"], "");
         assert_eq!(answer(&server.url(), &["job", "j2"])["payload"], 2);
         stop(server);
-        assert_eq!(restore(&[file, "--to", &target]).0, 1, "{target} is in use");
+        assert_eq!(told(&mut restore(&[file, "--to", &target])).0, 1, "{target} is in use");
     }
 }
 
@@ -166,9 +163,7 @@ fn script(url: &str, backups: &Path, text: &str) -> String {
     let mut shell = Command::new("sh");
     alone(shell.args(["-ec", text])).env("PATH", path).env("TENURE_URL", url);
     shell.env("TENURE_BACKUPS", backups).env("TENURE_BACKUPS_KEPT", "2");
-    let (code, out, err) = told(&mut shell);
-    assert_eq!(code, 0, "{text}: {out}{err}");
-    out
+    tenure_testkit::tenure::done(&mut shell)
 }
 
 #[test]
@@ -250,8 +245,7 @@ fn run_in_background(url: &str) -> Process {
 /// Restores the last backup, and has it audited.
 fn audited(dir: &TempDir, file: &Path, name: &str) {
     let (file, target) = (file.to_str().unwrap(), folder(dir, name));
-    let (code, _, err) = restore(&[file, "--to", &target, "--no-wait"]);
-    assert_eq!(code, 0, "{err}");
+    restored(&[file, "--to", &target, "--no-wait"]);
     done(&target, &["audit"]);
     assert_eq!(answer(&target, &["job", "h7"])["state"], "ready");
 }
@@ -341,7 +335,8 @@ fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
         }
     }
     assert!(refused > 0, "no kill came between mark and end");
-    let (code, _, err) = restore(&[file.to_str().unwrap(), "--to", &target, "--no-wait"]);
+    let (code, _, err) =
+        told(&mut restore(&[file.to_str().unwrap(), "--to", &target, "--no-wait"]));
     assert!(code == 0 || err.contains("was restored to"), "{code}: {err}");
     done(&target, &["audit"]);
     assert_eq!(answer(&target, &["job", "h7"])["state"], "ready");

@@ -3,7 +3,10 @@
 
 use std::io::Write;
 use std::net::TcpListener;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tenure_testkit::tenure::{done, read, told};
 
 use crate::client;
 
@@ -19,16 +22,28 @@ fn tenure(arguments: &[&str]) -> Command {
     client(&nobody(), arguments)
 }
 
-fn run(arguments: &[&str]) -> Output {
-    tenure(arguments).output().unwrap()
+/// The exit code, stdout and stderr.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    told(&mut tenure(arguments))
 }
 
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
+fn stderr(arguments: &[&str]) -> String {
+    run(arguments).2
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+fn stdout(arguments: &[&str]) -> String {
+    run(arguments).1
+}
+
+/// The answer of a command, which is one document.
+fn answer(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(arguments)).unwrap()
+}
+
+/// Runs a command that must end with this exit code, and say this on stderr.
+#[track_caller]
+fn fails(code: i32, arguments: &[&str], part: &str) {
+    tenure_testkit::tenure::fails(code, &mut tenure(arguments), part);
 }
 
 #[test]
@@ -158,10 +173,9 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["--url", "ftp://host", "stats"], "\"ftp\" is unknown"),
         (&["--namespace", "A", "stats"], "namespace"),
     ] {
-        let output = run(arguments);
-        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
-        assert!(output.stdout.is_empty(), "{arguments:?}");
+        let (code, out, err) = run(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
     }
 }
 
@@ -244,20 +258,16 @@ fn a_wait_without_an_end_is_69_without_a_server() {
 }
 
 fn is_69_and_says_what_to_do(arguments: &[&str]) {
-    let output = run(arguments);
-    assert_eq!(code(&output), 69, "{arguments:?}: {}", stderr(&output));
-    assert!(stderr(&output).starts_with("tenure: "), "{}", stderr(&output));
-    assert!(stderr(&output).contains("\nhint: "), "{}", stderr(&output));
-    assert!(output.stdout.is_empty(), "{arguments:?}");
+    let (code, out, err) = run(arguments);
+    assert_eq!((code, out.as_str()), (69, ""), "{arguments:?}: {err}");
+    assert!(err.starts_with("tenure: ") && err.contains("\nhint: "), "{err}");
 }
 
 #[test]
 fn a_preview_shows_moments_without_a_server() {
     let berlin =
         ["schedule", "preview", "--cron", "0 9 * * *", "--zone", "Europe/Berlin", "-n", "3"];
-    let output = run(&berlin);
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = done(&mut tenure(&berlin));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     for line in &lines {
@@ -265,33 +275,29 @@ fn a_preview_shows_moments_without_a_server() {
     }
     assert!(lines[0].contains("   in ") && !lines[1].contains(" in "), "{text}");
 
-    let json = run(&[&["--json"][..], &berlin].concat());
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let json = answer(&[&["--json"][..], &berlin].concat());
     let next = json["next"].as_array().unwrap();
     assert_eq!((next.len(), json.as_object().unwrap().len()), (3, 1), "{json}");
     assert!(next[0].as_str().unwrap().ends_with(":00:00.000000Z"), "{json}");
 
-    let every = ["--json", "schedule", "preview", "news-42", "--every", "15m"];
-    let phase = run(&every);
-    let phase: serde_json::Value = serde_json::from_slice(&phase.stdout).unwrap();
+    let phase = answer(&["--json", "schedule", "preview", "news-42", "--every", "15m"]);
     assert!(phase["next"][0].as_str().unwrap().ends_with(":46.000000Z"), "{phase}");
     for start in ["now", "2026-12-01T08:00:00Z"] {
-        let output = run(&["schedule", "preview", "--every", "1d", "--starts-at", start]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        done(&mut tenure(&["schedule", "preview", "--every", "1d", "--starts-at", start]));
     }
-    let refused = run(&["--json", "schedule", "preview", "--cron", "0 24 * * *"]);
-    assert_eq!(code(&refused), 2);
-    let problem: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    let (code, problem, _) = run(&["--json", "schedule", "preview", "--cron", "0 24 * * *"]);
+    assert_eq!(code, 2);
+    let problem: Value = serde_json::from_str(&problem).unwrap();
     assert_eq!((&problem["code"], &problem["pointer"]), (&"invalid_field".into(), &"/cron".into()));
 }
 
 #[test]
 fn a_name_that_is_also_a_verb_can_be_shown() {
     // It asks the server: so it was not taken for `set` without a name.
-    assert_eq!(code(&run(&["queue", "--", "set"])), 69);
-    assert_eq!(code(&run(&["flow", "--", "wait"])), 69);
-    assert_eq!(code(&run(&["queue", "set"])), 2);
-    assert_eq!(code(&run(&["schedule", "--", "set"])), 69);
+    assert_eq!(run(&["queue", "--", "set"]).0, 69);
+    assert_eq!(run(&["flow", "--", "wait"]).0, 69);
+    assert_eq!(run(&["queue", "set"]).0, 2);
+    assert_eq!(run(&["schedule", "--", "set"]).0, 69);
 }
 
 #[test]
@@ -299,11 +305,10 @@ fn bad_lines_are_reported_by_number_before_anything_is_sent() {
     let mut child =
         tenure(&["push", "q", "--lines", "-", "--json"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"{\n\n{\"x\":1}\n").unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(code(&output), 1);
-    let said = stderr(&output);
+    let (code, out, said) = read(child.wait_with_output().unwrap());
+    assert_eq!(code, 1);
     assert!(said.contains("tenure: line 1: ") && said.contains("tenure: line 3: "), "{said}");
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer: Value = serde_json::from_str(&out).unwrap();
     let of = |at: usize| (answer[at]["line"].as_u64(), answer[at]["code"].as_str());
     assert_eq!(of(0), (Some(1), Some("bad_json")));
     assert_eq!(of(1), (Some(3), Some("unknown_field")));
@@ -311,23 +316,20 @@ fn bad_lines_are_reported_by_number_before_anything_is_sent() {
 
 #[test]
 fn version_and_completions_need_no_server() {
-    let output = run(&["version"]);
-    assert_eq!((code(&output), output.stderr.len()), (0, 0));
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("tenure "));
-    let version: serde_json::Value =
-        serde_json::from_slice(&run(&["--json", "version"]).stdout).unwrap();
-    assert_eq!(version["contract"], 1);
+    let (code, out, err) = run(&["version"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.starts_with("tenure "));
+    assert_eq!(answer(&["--json", "version"])["contract"], 1);
     for shell in ["bash", "zsh", "fish"] {
-        let output = run(&["completions", shell]);
-        assert!(code(&output) == 0 && !output.stdout.is_empty(), "{shell}");
+        assert!(!done(&mut tenure(&["completions", shell])).is_empty(), "{shell}");
     }
 }
 
 #[test]
 fn each_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(&["man-pages", folder.path().to_str().unwrap()]);
-    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    let (code, _, err) = run(&["man-pages", folder.path().to_str().unwrap()]);
+    assert_eq!((code, err.as_str()), (0, ""));
     let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     for (name, part) in [
         ("tenure.1", "tenure\\-serve(1)"),
@@ -338,14 +340,7 @@ fn each_command_has_a_manual_page() {
         assert!(page(name).contains(part), "{name}: {}", page(name));
     }
     let nowhere = folder.path().join("gone");
-    let output = run(&["man-pages", nowhere.to_str().unwrap()]);
-    assert_eq!(code(&output), 74);
-    assert!(stderr(&output).contains("hint: name an existing folder"), "{}", stderr(&output));
-}
-
-/// stdout of `tenure ARGUMENTS`, of any meaning.
-fn stdout(arguments: &[&str]) -> String {
-    String::from_utf8(run(arguments).stdout).unwrap()
+    fails(74, &["man-pages", nowhere.to_str().unwrap()], "hint: name an existing folder");
 }
 
 /// The names that stand at the begin of the lines of a help.
@@ -373,11 +368,10 @@ fn every_command_has_help_and_the_token_is_no_option() {
 
 #[test]
 fn tenure_alone_shows_a_dozen_commands_in_groups() {
-    let with = run(&[]);
-    let without = tenure(&[]).env_remove("TENURE_URL").output().unwrap();
-    assert_eq!((code(&with), code(&without)), (2, 2));
-    let text = stderr(&with);
-    assert_eq!(text, stderr(&without));
+    let (with, _, text) = run(&[]);
+    let (without, _, same) = told(tenure(&[]).env_remove("TENURE_URL"));
+    assert_eq!((with, without), (2, 2));
+    assert_eq!(text, same);
     assert_eq!(text, stdout(&["help"]));
     assert_eq!(text, stdout(&["--help"]));
     for part in ["Run:", "Jobs:", "Limits and pools:", "Look:", "tenure help --all"] {
@@ -385,14 +379,14 @@ fn tenure_alone_shows_a_dozen_commands_in_groups() {
     }
     let commands = listed(&text).into_iter().filter(|name| *name != "tenure").count();
     assert_eq!(commands, 12, "{text}");
-    assert_eq!(stderr(&run(&["store"])), stdout(&["store", "--help"]));
+    assert_eq!(stderr(&["store"]), stdout(&["store", "--help"]));
 }
 
 #[test]
 fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
-    let mut said = vec![stdout(&["help", "--all"]), stderr(&run(&[]))];
+    let mut said = vec![stdout(&["help", "--all"]), stderr(&[])];
     for wrong in ["demo-worke", "crash-clien", "child-proces", "cmd-guar", "nothing-like-it"] {
-        said.push(stderr(&run(&[wrong])).replace(&format!("'{wrong}'"), ""));
+        said.push(stderr(&[wrong]).replace(&format!("'{wrong}'"), ""));
     }
     for shell in ["bash", "zsh", "fish"] {
         said.push(stdout(&["completions", shell]));
@@ -406,15 +400,10 @@ fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
 
 #[test]
 fn top_without_a_terminal_says_what_to_use() {
-    let output = run(&["top"]);
-    let text = stderr(&output);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("`tenure top` needs a terminal"), "{text}");
-    assert!(text.contains("`tenure status`"), "{text}");
+    fails(2, &["top"], "`tenure top` needs a terminal");
+    fails(2, &["top"], "`tenure status`");
     for every in ["0s", "999ms", "2h"] {
-        let output = run(&["top", "--every", every]);
-        assert_eq!(output.status.code(), Some(2), "{every}");
-        assert!(stderr(&output).contains("use 1s to 1h"), "{}", stderr(&output));
+        fails(2, &["top", "--every", every], "use 1s to 1h");
     }
 }
 
@@ -427,20 +416,17 @@ fn a_tip_is_given_where_it_is_near() {
         ("jbos", Some("jobs")),
         ("shedule", Some("schedule")),
     ] {
-        let text = stderr(&run(&[said]));
+        let text = stderr(&[said]);
         assert_eq!(text.contains("similar"), tip.is_some(), "{said}: {text}");
         assert!(tip.is_none_or(|tip| text.contains(&format!("'{tip}'"))), "{said}: {text}");
         assert!(text.contains("`tenure help --all` lists all commands"), "{text}");
     }
     for words in [&["bench"][..], &["bench", "crash", "--rounds", "1"], &["help", "bench"]] {
-        let output = run(words);
-        let text = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
-        assert!(text.contains("--package tenure-lab -- bench`"), "{words:?}: {text}");
+        fails(2, words, "--package tenure-lab -- bench`");
     }
-    let text = stderr(&run(&["push", "q", "--priorty", "1"]));
+    let text = stderr(&["push", "q", "--priorty", "1"]);
     assert!(text.contains("'--priority'"), "{text}");
-    let text = stderr(&run(&["help", "limt"]));
+    let text = stderr(&["help", "limt"]);
     assert!(text.contains("did you mean 'limit'?"), "{text}");
 }
 
@@ -455,13 +441,12 @@ fn a_command_without_dashes_is_answered_with_the_right_line() {
         (&["work", "mail", "./send-mail"], "tenure work mail -- ./send-mail"),
         (&["--url", "http://:geheim@h", "lock", "x", "true"], "tenure lock x -- true"),
     ] {
-        let output = run(wrong);
-        let text = stderr(&output);
-        assert_eq!(code(&output), 2, "{text}");
+        let (code, _, text) = run(wrong);
+        assert_eq!(code, 2, "{text}");
         assert!(text.contains(right) && !text.contains("geheim"), "{text}");
     }
     // Nothing is missing but the command itself.
-    let text = stderr(&run(&["lock", "x"]));
+    let text = stderr(&["lock", "x"]);
     assert!(text.contains("for example: tenure lock deploy -- ./deploy.sh"), "{text}");
 }
 
@@ -479,11 +464,11 @@ fn the_usage_of_an_error_is_that_of_the_help() {
             let lines = text.lines().skip_while(|line| !line.starts_with("Usage: "));
             lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
         };
-        let failed = tenure(wrong).env("TENURE_TOKEN", "t").env("TENURE_NAMESPACE", "n").output();
-        let (told, help) =
-            (usage(&stderr(&failed.unwrap())), usage(&stdout(&[command, &["--help"]].concat())));
+        let mut failed = tenure(wrong);
+        failed.env("TENURE_TOKEN", "t").env("TENURE_NAMESPACE", "n");
+        let help = usage(&stdout(&[command, &["--help"]].concat()));
         assert!(!help.is_empty());
-        assert_eq!(told, help, "{wrong:?}");
+        assert_eq!(usage(&told(&mut failed).2), help, "{wrong:?}");
     }
 }
 
@@ -502,9 +487,7 @@ fn options_of_every_command_stand_in_one_place() {
     }
     assert!(stdout(&["serve", "--help"]).contains("--accept-loss"));
     for means_nothing in [&["version"][..], &["stats"], &["demo"], &["help"]] {
-        let output = run(&[&["--accept-loss"], means_nothing].concat());
-        assert_eq!(code(&output), 2, "{means_nothing:?}");
-        assert!(stderr(&output).contains("--accept-loss is for a folder"), "{}", stderr(&output));
+        fails(2, &[&["--accept-loss"], means_nothing].concat(), "--accept-loss is for a folder");
     }
 }
 
@@ -514,10 +497,8 @@ fn the_page_of_an_error_is_printed() {
     assert!(page.starts_with("queue_full\n") && page.contains("What to do"), "{page}");
     assert_eq!(stdout(&["error", "urn:tenure:error:queue-full"]), page);
     assert!(stdout(&["error"]).contains("queue_full"));
-    let output = run(&["error", "queue_ful"]);
-    assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("did you mean 'queue_full'?"), "{}", stderr(&output));
-    assert!(!stderr(&run(&["error", "zzz"])).contains("did you mean"));
+    fails(1, &["error", "queue_ful"], "did you mean 'queue_full'?");
+    assert!(!stderr(&["error", "zzz"]).contains("did you mean"));
 }
 
 #[test]
@@ -529,10 +510,9 @@ fn a_closed_stdout_is_not_a_failure() {
 
 #[test]
 fn an_address_with_a_password_is_never_shown() {
-    let output = tenure(&["stats"]).env("TENURE_URL", "http://me:geheim@host").output().unwrap();
-    assert_eq!(code(&output), 2);
-    let help =
-        tenure(&["help", "--all"]).env("TENURE_URL", "redis://:geheim@host").output().unwrap();
-    let said = stderr(&output) + &String::from_utf8(help.stdout).unwrap();
+    let (code, _, err) = told(tenure(&["stats"]).env("TENURE_URL", "http://me:geheim@host"));
+    assert_eq!(code, 2);
+    let (_, help, _) = told(tenure(&["help", "--all"]).env("TENURE_URL", "redis://:geheim@host"));
+    let said = err + &help;
     assert!(!said.contains("geheim"), "{said}");
 }

@@ -1,12 +1,12 @@
 //! `tenure doctor` on real servers: its findings, good and bad, and how it ends.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer};
-use tenure_testkit::tenure::{Server, told};
+use tenure_testkit::tenure::{Server, fails, once, told, until};
 
 use crate::{client, tenure};
 
@@ -42,14 +42,11 @@ fn a_well_configured_redis_with_two_servers_passes() {
     assert!(out.contains("look   store        there is no store here"), "{out}");
     assert_eq!(redis.ask(&["DBSIZE"]).unwrap(), ":0\r\n", "it leaves nothing behind");
     let _servers = [start(&redis.url(), None), start(&redis.url(), None)];
-    let until = Instant::now() + LONG;
-    let report = loop {
+    let report = once(LONG, "two servers", || {
         let (code, report) = doctor(&redis.url());
-        if levels(&report, "server").len() == 2 && code == 0 {
-            break report;
-        }
-        assert!(Instant::now() < until, "{report}");
-    };
+        let are_both = levels(&report, "server").len() == 2 && code == 0;
+        if are_both { Ok(report) } else { Err(report.to_string()) }
+    });
     assert_eq!((&report["ok"], &report["store"]), (&true.into(), &redis.url().into()));
     assert_eq!((levels(&report, "owner"), levels(&report, "server")), (vec!["ok"], vec!["ok"; 2]));
     assert!(found(&report, "owner").contains("leads the store, at epoch "), "{report}");
@@ -202,15 +199,11 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
     needs_redis!();
     let mut redis = RedisServer::start(Aof::Always, &WELL);
     let server = start(&redis.url(), None);
-    let until = Instant::now() + LONG;
-    while on(&server, &["stats"], None).0 != 0 {
-        assert!(Instant::now() < until, "the server never reaches its Redis");
-    }
+    let is_well = || on(&server, &["stats"], None).0 == 0;
+    until(LONG, "the server to reach its Redis", is_well);
     redis.kill();
     // Nobody knows if a call that was made before the server knew has happened.
-    while on(&server, &["stats"], None).0 == 0 {
-        assert!(Instant::now() < until, "the server never finds out");
-    }
+    until(LONG, "the server to find out", || !is_well());
     let (code, _, err) = on(&server, &["push", "mail", "1"], None);
     assert_eq!(code, 69, "{err}");
     assert!(!err.contains("is it running?"), "{err}");
@@ -222,6 +215,5 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
     // No server at all is another matter.
     let url = server.url();
     drop(server);
-    let (code, _, err) = run(&["--url", &url, "stats"]);
-    assert!(code == 69 && err.contains("`tenure serve` starts a server"), "{err}");
+    fails(69, &mut tenure(&["--url", &url, "stats"]), "`tenure serve` starts a server");
 }

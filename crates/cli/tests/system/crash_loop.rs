@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tenure_testkit::tenure::{Process, Server};
 
-use crate::{client, serving};
+use crate::{answer, client, serving};
 
 /// Nothing here takes longer: a death costs a ttl and the wait of a suspect.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -19,12 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Kills the worker whose number is in the file, if its payload says so.
 const CMD: &str = "read payload; case \"$payload\" in *bad*) \
     while ! [ -s worker.pid ]; do sleep 0.05; done; kill -9 \"$(cat worker.pid)\"; sleep 60;; esac";
-
-fn answer(url: &str, arguments: &[&str]) -> Value {
-    let output = client(url, &[&["--json"], arguments].concat()).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// Waits for its end; a signal is a negative code.
 fn ended(mut worker: Process) -> i32 {

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tenure_testkit::tenure::{Server, alone};
+use tenure_testkit::tenure::{Server, alone, until};
+use tenure_testkit::wants;
 
 use crate::tenure;
 
@@ -147,17 +148,21 @@ impl Filled {
         panic!("{method} {} is never refused", path(0))
     }
 
+    /// Deletes the jobs of these numbers.
+    fn delete(&self, numbers: RangeInclusive<u32>) {
+        for n in numbers {
+            let (status, body) = self.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+            assert_eq!(status, 204, "DELETE {n} of a full disk: {body}");
+        }
+    }
+
     /// Until there is room again for a push; the space of what was deleted is given back soon.
     fn push_once_there_is_room(&self, id: &str) {
-        let until = Instant::now() + DEADLINE;
-        loop {
+        until(DEADLINE, "room", || {
             let (status, body) = self.push(id);
-            if status == 201 {
-                return;
-            }
-            assert!(body.contains("store_full") && Instant::now() < until, "{status} {body}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            assert!(status == 201 || body.contains("store_full"), "{status} {body}");
+            status == 201
+        });
     }
 
     /// Runs one job, which must work however full the disk is.
@@ -187,8 +192,13 @@ impl Drop for Filled {
 }
 
 fn left_out() -> bool {
-    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
-    !cfg!(target_os = "linux") || without.split(',').any(|name| name == "small-disk")
+    !cfg!(target_os = "linux") || !wants("small-disk")
+}
+
+/// The bytes of all files in a folder.
+fn size(folder: &Path) -> u64 {
+    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+    fs::read_dir(folder).unwrap().map(|entry| size(entry.unwrap().path())).sum()
 }
 
 /// Another program's file, which takes all that is left.
@@ -215,18 +225,12 @@ fn a_full_disk_is_emptied_by_calls() {
     take_the_rest(&seen.join("ballast"));
     server.fill_what_is_left();
     server.run_one();
-    for n in 1..=30 {
-        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "DELETE {n} of a full disk: {body}");
-    }
+    server.delete(1..=30);
     // The ballast is still there: what was deleted made the room.
     server.push_once_there_is_room("again");
     fs::remove_file(seen.join("ballast")).unwrap();
-    let until = Instant::now() + DEADLINE;
-    while fs::metadata(seen.join("data/reserve")).map_or(0, |meta| meta.len()) == 0 {
-        assert!(Instant::now() < until, "with room again there is a reserve again");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let reserve = || fs::metadata(seen.join("data/reserve")).map_or(0, |meta| meta.len());
+    until(DEADLINE, "a reserve again, with room again", || reserve() > 0);
     let (_, audit) = server.call("GET", "/v1/audit", "");
     assert!(audit.contains("\"ok\":true"), "{audit}");
     server.end();
@@ -261,8 +265,7 @@ fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
         |payload| format!(r#"{{"payload":"{payload}"}}"#),
     );
     assert!(taken <= 1, "{taken} jobs were made larger in a full folder");
-    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
-    let bytes: u64 = fs::read_dir(&folder).unwrap().map(|entry| size(entry.unwrap().path())).sum();
+    let bytes = size(&folder);
     assert!(bytes <= MAX, "{bytes}");
     // Calls that make nothing larger go on.
     for (method, path, body) in [
@@ -293,10 +296,7 @@ fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
     take_the_rest(&seen.join("ballast"));
     server.kill_and_wait_for_the_next();
     server.run_one();
-    for n in 1..stored {
-        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "DELETE {n} of a full disk: {body}");
-    }
+    server.delete(1..=stored - 1);
     server.push_once_there_is_room("again");
     server.end();
 }
@@ -309,15 +309,10 @@ fn a_folder_with_a_size_limit_refuses_pushes_at_the_limit() {
     let server = Filled::with_at_most("16MiB", &folder);
     let stored = server.fill();
     assert!(stored >= 20, "{stored}");
-    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
-    let files = fs::read_dir(&folder).unwrap();
-    let taken: u64 = files.map(|entry| size(entry.unwrap().path())).sum();
-    assert!(taken <= MAX, "{taken}");
+    let bytes = size(&folder);
+    assert!(bytes <= MAX, "{bytes}");
     server.run_one();
-    for n in 1..=10 {
-        let (status, body) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
-        assert_eq!(status, 204, "{body}");
-    }
+    server.delete(1..=10);
     server.push_once_there_is_room("again");
     server.end();
 }

@@ -226,12 +226,10 @@ fn worker(url: &str, within: &Path) -> Process {
 }
 
 fn until(what: &str, fake: &Fake, so: impl Fn(&Fake) -> bool) {
-    let begun = Instant::now();
-    while !so(fake) {
+    tenure_testkit::tenure::until(PATIENCE, what, || {
         assert_eq!(fake.look(|scrapyd| scrapyd.over.clone()), Vec::<String>::new(), "{what}");
-        assert!(begun.elapsed() < PATIENCE, "waited too long until {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        so(fake)
+    });
 }
 
 /// A folder for runs in one of the test's own.

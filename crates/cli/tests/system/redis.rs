@@ -8,30 +8,19 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer};
-use tenure_testkit::tenure::{Server, asked, told, until};
+use tenure_testkit::tenure::{Server, asked, fails, until};
 
-use crate::{client, serving};
+use crate::{answer, client, run, serving};
 
 /// Longer than this nothing here takes, and shorter than the waits that must end early.
 const SOON: Duration = Duration::from_secs(30);
 /// A long poll's wait: a call that is answered within [`SOON`] was woken.
 const WAIT: &str = "60s";
 
-/// The exit code, stdout and stderr.
-fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
-    told(&mut client(url, arguments))
-}
-
 /// stdout of a command that must end well.
+#[track_caller]
 fn done(url: &str, arguments: &[&str]) -> String {
-    let (code, out, err) = run(url, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
-    out
-}
-
-/// The one document of a command that must end well.
-fn answer(url: &str, arguments: &[&str]) -> Value {
-    serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
+    tenure_testkit::tenure::done(&mut client(url, arguments))
 }
 
 /// A server that answers calls, or knows the one that does.
@@ -43,6 +32,17 @@ fn start(store: &str) -> Server {
 
 fn start_with(store: &str, options: &[&str]) -> Server {
     Server::start(serving(store).args(options), SOON)
+}
+
+/// A Redis, and two servers that share it.
+fn shared() -> (RedisServer, Server, Server) {
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    (redis, a, b)
+}
+
+fn ends_well((code, log): (Option<i32>, String)) {
+    assert_eq!(code, Some(0), "{log}");
 }
 
 /// A lease call that waits, on a thread of its own; returns when the store knows that it does.
@@ -83,21 +83,9 @@ fn every_command_finds_the_servers_of_a_store_in_redis() {
     assert_eq!(done(url, &[&["lease"], &needs[..]].concat()), "ann");
     // The inner one does not get the lock of the outer one.
     let own = env!("CARGO_BIN_EXE_tenure");
-    let inner = [
-        "lock",
-        "deploy",
-        "--pass-credentials",
-        "--",
-        own,
-        "lock",
-        "deploy",
-        "--no-wait",
-        "-E",
-        "7",
-        "--",
-        "true",
-    ];
-    assert_eq!(run(url, &inner).0, 7);
+    let inner = [own, "lock", "deploy", "--no-wait", "-E", "7", "--", "true"];
+    let outer = ["lock", "deploy", "--pass-credentials", "--"];
+    assert_eq!(run(url, &[&outer[..], &inner].concat()).0, 7);
     assert_eq!(done(url, &["lock", "deploy", "--no-wait", "--", "echo", "mine"]), "mine\n");
     assert_eq!(answer(url, &["stats"])["store"]["kind"], "redis");
     assert_eq!(answer(url, &["audit"])["ok"], true);
@@ -140,8 +128,7 @@ fn redis_cluster_and_sentinel_addresses_work() {
 #[test]
 fn what_is_pushed_at_one_server_is_leased_at_another() {
     needs_redis!();
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    let (redis, a, b) = shared();
     done(&a.url(), &["push", "q", "1", "--id", "one"]);
     assert_eq!(done(&b.url(), &["work", "q", "--until-empty", "--", "cat"]), "1");
     // A client that finds them in the Redis sees the same.
@@ -151,16 +138,14 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
     for server in [a, b] {
         let (status, ready) = server.look("/readyz");
         assert_eq!((status, &ready["store"]), (200, &json!("redis")), "{ready}");
-        let (code, log) = server.stop();
-        assert_eq!(code, Some(0), "{log}");
+        ends_well(server.stop());
     }
 }
 
 #[test]
 fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
     needs_redis!();
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    let (redis, a, b) = shared();
     for (id, here, there) in [("one", &a, &b), ("two", &b, &a)] {
         let poll = poll(here, "q", id);
         let (status, _) = there.ask("POST /v1/jobs", &json!({"id": id, "queue": "q"}));
@@ -175,8 +160,7 @@ fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
 #[test]
 fn a_job_waiter_at_a_killed_server_blocks_no_other() {
     needs_redis!();
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    let (redis, a, b) = shared();
     // The one at the killed server stands before the other.
     let (first, second) = (poll(&a, "q", "first"), poll(&b, "q", "second"));
     a.signal(Signal::SIGKILL);
@@ -196,14 +180,12 @@ fn a_job_waiter_at_a_killed_server_blocks_no_other() {
 #[test]
 fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
     needs_redis!();
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let (a, b) = (start(&redis.url()), start(&redis.url()));
+    let (redis, a, b) = shared();
     let (here, there) = (poll(&a, "q", "here"), poll(&b, "q", "there"));
     a.signal(Signal::SIGTERM);
     let (status, leased) = here.join().unwrap().unwrap();
     assert_eq!((status, &leased["leases"]), (200, &json!([])), "{leased}");
-    let (code, log) = a.ended();
-    assert_eq!(code, Some(0), "{log}");
+    ends_well(a.ended());
     done(&redis.url(), &["push", "q", "--id", "one"]);
     assert_eq!(granted(there), "one");
 }
@@ -228,8 +210,7 @@ fn a_server_without_its_redis_is_degraded_until_it_is_back() {
         assert!(matches!(status, 200 | 201), "{job}");
         redis.kill();
     }
-    let (code, log) = server.stop();
-    assert_eq!(code, Some(0), "{log}");
+    ends_well(server.stop());
 }
 
 #[test]
@@ -270,8 +251,7 @@ fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
 #[test]
 fn what_an_answer_survives_is_no_servers_to_say() {
     let serve = ["serve", "--store", "redis://127.0.0.1:1", "--durability", "everysec"];
-    let (code, _, err) = run("http://127.0.0.1:1", &serve);
-    assert!(code == 2 && err.contains("--durability"), "{err}");
+    fails(2, &mut client("http://127.0.0.1:1", &serve), "--durability");
 }
 
 #[test]

@@ -4,11 +4,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tenure_testkit::tenure::until;
 
 use crate::tenure;
 
@@ -43,14 +43,8 @@ impl Unread {
 
     fn told_to_end(&mut self) -> ExitStatus {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
-        let until = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < until, "SIGTERM does not end it");
-            thread::sleep(Duration::from_millis(20));
-        }
+        until(DEADLINE, "the end after SIGTERM", || self.child.try_wait().unwrap().is_some());
+        self.child.wait().unwrap()
     }
 }
 
@@ -125,16 +119,11 @@ fn a_worker_whose_lines_nobody_reads_works_and_ends() {
     let work =
         ["work", "q", "-c", "4", "--", "sh", "-c", "head -c 65536 /dev/zero | tr '\\0' x >&2"];
     let mut worker = Unread::start(&work, Some(&format!("http://{at}")));
-    let until = Instant::now() + 2 * DEADLINE;
-    loop {
+    until(2 * DEADLINE, "all jobs to succeed", || {
         let stats: serde_json::Value =
             serde_json::from_str(&calls.call("GET", "/v1/stats", "")).unwrap();
-        if stats["jobs"]["succeeded"] == 40 {
-            break;
-        }
-        assert!(Instant::now() < until, "{stats}");
-        thread::sleep(Duration::from_millis(50));
-    }
+        stats["jobs"]["succeeded"] == 40
+    });
     let ended = worker.told_to_end();
     assert!(ended.code().is_some(), "{ended}");
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use maud::{Markup, html};
-use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::bounds::{LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::flow::{FlowState, FlowView};
@@ -18,7 +18,8 @@ use crate::filter::term;
 use crate::language::sentences;
 use crate::payloads::PayloadLines;
 use crate::show::{
-    BarPart, Confirm, ago, ask_link, bar, command, done, empty, pager, scroll_table,
+    BarPart, ago, ask_link, ask_to_destroy, bar, command, done, empty, number_cell, pager,
+    scroll_table,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -69,9 +70,8 @@ async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 /// A page of flows, newest first. The store lists the oldest first, and more than ten thousand stay in its order.
 async fn listed(visit: &Visit) -> Result<Listed<FlowView>, Unanswered> {
-    let cursor = visit.query.get("cursor");
+    let page = visit.page();
     if visit.ask(GetStats).await?.flows > LIST_SCAN_MAX as u64 {
-        let page = Page { max: LIST_DEFAULT, cursor: cursor.map(str::to_owned) };
         return visit.ask(ListFlows { page }).await;
     }
     let (mut all, mut next) = (Vec::new(), None);
@@ -84,8 +84,8 @@ async fn listed(visit: &Visit) -> Result<Listed<FlowView>, Unanswered> {
         }
     }
     all.sort_by_key(|flow: &FlowView| Reverse(flow.created_at));
-    let from = cursor.and_then(|from| from.parse().ok()).unwrap_or(0).min(all.len());
-    let to = (from + LIST_DEFAULT).min(all.len());
+    let from = page.cursor.and_then(|from| from.parse().ok()).unwrap_or(0).min(all.len());
+    let to = (from + page.max).min(all.len());
     let next = (to < all.len()).then(|| to.to_string());
     Ok(Listed { items: all.drain(from..to).collect(), next, partial: false })
 }
@@ -138,7 +138,7 @@ fn table(visit: &Visit, says: Says, flows: &[FlowView]) -> Markup {
                 }
                 td class="wide" { (bar(&parts(flow), 0, false)) }
                 @for (_, n) in numbers(says, flow) {
-                    td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
+                    (number_cell(n))
                 }
                 td class="num soft" { (ago(visit, flow.created_at)) }
             }
@@ -188,17 +188,9 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 async fn ask_cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
-    Confirm {
-        title: says.cancel_title(name),
-        says: vec![says.cancel_what()],
-        fields: &[],
-        asks: None,
-        label: says.cancel(),
-        is_danger: true,
-        command: visit.command(&["flow", "cancel", name]),
-        back: visit.to("flows", name),
-    }
-    .ask(visit)
+    let (title, what) = (says.cancel_title(name), vec![says.cancel_what()]);
+    let words = ["flow", "cancel", name];
+    ask_to_destroy(visit, title, what, says.cancel(), &words, visit.to("flows", name))
 }
 
 async fn cancel(visit: &Visit) -> Result<Drawn, Unanswered> {

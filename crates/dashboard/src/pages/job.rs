@@ -13,7 +13,7 @@ use super::{PageRow, Section, action, draw};
 use crate::acting::back_to;
 use crate::command::ShownCommand;
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_link, at, button, commands, done, fact, pill};
+use crate::show::{ago, ask_link, ask_to_destroy, at, button, commands, done, fact, pill};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 mod kin;
@@ -378,17 +378,8 @@ fn ask(
     verb: &str,
 ) -> Result<Drawn, Unanswered> {
     let id = visit.name();
-    Confirm {
-        title,
-        says: vec![id.to_owned(), what],
-        fields: &[],
-        asks: None,
-        label,
-        is_danger: true,
-        command: visit.command(&[verb, id]),
-        back: visit.to("jobs", id),
-    }
-    .ask(visit)
+    let says = vec![id.to_owned(), what];
+    ask_to_destroy(visit, title, says, label, &[verb, id], visit.to("jobs", id))
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {

@@ -8,7 +8,9 @@ use tenure_core::requests::{ForceLease, ListLeases};
 
 use super::{PageRow, Section, action, draw};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_link, command, done, empty, id, id_link, pager, scroll_table};
+use crate::show::{
+    ago, ask_link, ask_to_destroy, command, done, empty, id, id_link, pager, scroll_table,
+};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -139,17 +141,9 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
 async fn ask_force(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let lease = decode::lease_path(visit.name())?;
-    Confirm {
-        title: says.force_title(),
-        says: vec![format!("{} {lease}", says.lease()), says.force_what(), says.force_job()],
-        fields: &[],
-        asks: None,
-        label: says.force(),
-        is_danger: true,
-        command: visit.command(&["leases", "force", &lease]),
-        back: visit.link("/leases"),
-    }
-    .ask(visit)
+    let what = vec![format!("{} {lease}", says.lease()), says.force_what(), says.force_job()];
+    let (words, back) = (["leases", "force", &lease], visit.link("/leases"));
+    ask_to_destroy(visit, says.force_title(), what, says.force(), &words, back)
 }
 
 async fn force(visit: &Visit) -> Result<Drawn, Unanswered> {

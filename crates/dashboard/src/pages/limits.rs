@@ -1,15 +1,14 @@
 //! All limits: the usage of each, and the number of waiting calls and jobs.
 
 use maud::{Markup, html};
-use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
-use tenure_core::requests::{ListLimits, Page};
+use tenure_core::requests::ListLimits;
 use tenure_core::settings::{LimitView, Rate};
 
 use super::{PageRow, Section, draw};
 use crate::acting::back_to;
 use crate::language::sentences;
-use crate::show::{BarPart, bar, command, done, empty, pager, scroll_table};
+use crate::show::{BarPart, bar, command, done, empty, number_cell, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -45,8 +44,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     if let Some(name) = visit.query.get("name") {
         return back_to(visit, &["limits", name], &[]);
     }
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let list = visit.ask(ListLimits { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let list = visit.ask(ListLimits { page: visit.page() }).await?;
     let body = html! {
         div class="head" {
             h1 { (says.title()) }
@@ -147,7 +145,7 @@ fn row(visit: &Visit, says: Says, limit: &LimitView) -> Markup {
             td class="num" { @if let Some(most) = set.concurrency { (grouped(u64::from(most))) } }
             td class="num" { @if let Some(rate) = &set.rate { (rate_text(rate)) } }
             td class="num" { @if let Some(gap) = set.gap { (gap) } }
-            td class={ "num" @if limit.waiting == 0 { " zero" } } { (grouped(limit.waiting)) }
+            (number_cell(limit.waiting))
             td class="tight" { @if let Some(standing) = standing(visit, limit) { (standing) } }
         }
     }

@@ -2,11 +2,10 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
 use tenure_core::decode::{self, Decode};
 use tenure_core::names::PoolName;
-use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page, PatchPool};
+use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, PatchPool};
 use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
 
 use super::last_changes::last_changes;
@@ -141,13 +140,13 @@ async fn look(
     pool: &PoolName,
     state: Option<&str>,
 ) -> Result<Listed<ResourceView>, Unanswered> {
-    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let page = visit.page();
     let ask = |page| visit.ask(ListResources { pool: pool.clone(), page });
     match state {
-        None => ask(Page { max: LIST_DEFAULT, cursor }).await,
+        None => ask(page).await,
         Some(state) => {
             let stands_so = |one: &ResourceView| pools::standing(visit, one).0 == state;
-            look_through(cursor, LIST_DEFAULT, ask, stands_so).await
+            look_through(page.cursor, page.max, ask, stands_so).await
         }
     }
 }

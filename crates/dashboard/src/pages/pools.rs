@@ -1,14 +1,12 @@
 //! All pools: how many of their resources are free.
 
 use maud::{Markup, html};
-use tenure_core::bounds::LIST_DEFAULT;
-use tenure_core::count::grouped;
-use tenure_core::requests::{ListPools, Page};
+use tenure_core::requests::ListPools;
 use tenure_core::settings::{PoolView, ResourceState, ResourceView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{BarPart, bar, command, empty, pager, scroll_table};
+use crate::show::{BarPart, bar, command, empty, number_cell, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -28,8 +26,7 @@ pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Pools, "/pools").sho
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let list = visit.ask(ListPools { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let list = visit.ask(ListPools { page: visit.page() }).await?;
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         section class="panel" {
@@ -106,7 +103,7 @@ fn table(visit: &Visit, says: Says, pools: &[PoolView]) -> Markup {
                 th scope="row" { a href=(visit.to("pools", &pool.name)) { (pool.name) } }
                 td class="wide" { (bar(&parts(pool), 0, false)) }
                 @for (_, n) in numbers(visit, pool) {
-                    td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
+                    (number_cell(n))
                 }
             }
         }

@@ -3,15 +3,14 @@
 use std::cmp::Reverse;
 
 use maud::{Markup, html};
-use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
-use tenure_core::requests::{ListQueues, Page};
+use tenure_core::requests::ListQueues;
 use tenure_core::settings::QueueView;
 
 use super::{PageRow, Section, draw};
 use crate::attention::OLD;
 use crate::language::sentences;
-use crate::show::{bar, command, empty, for_people, pager, scroll_table};
+use crate::show::{bar, command, empty, for_people, number_cell, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -35,9 +34,9 @@ pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Queues, "/queues").s
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let is_first = cursor.is_none();
-    let mut list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let page = visit.page();
+    let is_first = page.cursor.is_none();
+    let mut list = visit.ask(ListQueues { page }).await?;
     // Only a complete list can be sorted.
     let is_whole = is_first && list.next.is_none() && !list.partial;
     let sort = is_whole.then(|| Sort::of(visit));
@@ -145,9 +144,6 @@ fn row(visit: &Visit, says: Says, queue: &QueueView) -> Markup {
     ];
     let oldest = queue.oldest_ready_at.map(|at| visit.since(at));
     let is_old = oldest.is_some_and(|age| age > OLD);
-    let number = |n: u64| {
-        html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } }
-    };
     html! {
         tr {
             th scope="row" {
@@ -155,11 +151,9 @@ fn row(visit: &Visit, says: Says, queue: &QueueView) -> Markup {
                 @if queue.paused { " " span class="state paused" { (says.paused()) } }
             }
             td class="wide" { (bar(&parts, 0, false)) }
-            (number(counts.ready))
-            (number(counts.blocked))
-            (number(counts.scheduled))
-            (number(counts.dependent))
-            (number(counts.running))
+            @for n in [counts.ready, counts.blocked, counts.scheduled, counts.dependent, counts.running] {
+                (number_cell(n))
+            }
             td class="num" {
                 @if let Some(age) = oldest {
                     span class=[is_old.then_some("blocked")] { (for_people(age)) }

@@ -10,7 +10,7 @@ use tenure_core::requests::{
 use super::{PageRow, Section, action, draw};
 use crate::acting::{Field, back_to, body, said};
 use crate::language::sentences;
-use crate::show::Confirm;
+use crate::show::{Confirm, ask_to_destroy};
 use crate::visit::{Drawn, Unanswered, Visit};
 
 sentences! { Says;
@@ -117,17 +117,9 @@ async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
 async fn ask_remove(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let [name, id] = path_of(visit);
-    Confirm {
-        title: says.remove_title(id),
-        says: vec![says.remove_what()],
-        fields: &[],
-        asks: None,
-        label: says.remove(),
-        is_danger: true,
-        command: visit.command(&["pool", "remove", name, id]),
-        back: visit.to("pools", name),
-    }
-    .ask(visit)
+    let (title, what) = (says.remove_title(id), vec![says.remove_what()]);
+    let words = ["pool", "remove", name, id];
+    ask_to_destroy(visit, title, what, says.remove(), &words, visit.to("pools", name))
 }
 
 async fn remove(visit: &Visit) -> Result<Drawn, Unanswered> {

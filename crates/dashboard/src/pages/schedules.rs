@@ -1,14 +1,12 @@
 //! All schedules: the next moment and the last run of each.
 
 use maud::{Markup, html};
-use tenure_core::bounds::LIST_DEFAULT;
-use tenure_core::count::grouped;
-use tenure_core::requests::{ListSchedules, Page};
+use tenure_core::requests::ListSchedules;
 use tenure_core::schedule::ScheduleView;
 
 use super::{PageRow, Section, coming, draw};
 use crate::language::sentences;
-use crate::show::{ago, command, done, empty, pager, scroll_table, state};
+use crate::show::{ago, command, done, empty, number_cell, pager, scroll_table, state};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -32,9 +30,8 @@ pub(super) const ROWS: &[PageRow] =
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let page = Page { max: LIST_DEFAULT, cursor };
-    let list = visit.ask(ListSchedules { owner: None, full: false, page }).await?;
+    let request = ListSchedules { owner: None, full: false, page: visit.page() };
+    let list = visit.ask(request).await?;
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         (done(visit, &[("deleted", says.did_delete())]))
@@ -68,7 +65,6 @@ pub(super) fn standing(visit: &Visit, schedule: &ScheduleView) -> Option<Markup>
 }
 
 fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
-    let number = |n: u64| html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } };
     let heads = html! {
         th scope="col" { (says.schedule()) }
         th scope="col" { (coming::day_name(visit)) }
@@ -94,7 +90,7 @@ fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
                         span class="soft" { (ago(visit, last.finished_at)) }
                     }
                 }
-                (number(one.fired)) (number(one.skipped)) (number(one.missed))
+                (number_cell(one.fired)) (number_cell(one.skipped)) (number_cell(one.missed))
             }
         }
     };

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX};
+use tenure_core::bounds::LIST_MAX;
 use tenure_core::count::grouped;
 use tenure_core::lease::LeaseSummary;
 use tenure_core::requests::{ListLeases, ListWorkers, Page, WorkerView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{ago, command, empty, id, pager, scroll_table};
+use crate::show::{ago, command, empty, id, number_cell, pager, scroll_table};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -39,8 +39,7 @@ const RUNS_SHOWN: usize = 3;
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let list = visit.ask(ListWorkers { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let list = visit.ask(ListWorkers { page: visit.page() }).await?;
     let request =
         ListLeases { page: Page { max: LIST_MAX, cursor: None }, ..ListLeases::default() };
     let leases = visit.ask(request).await?;
@@ -103,7 +102,7 @@ fn row(visit: &Visit, says: Says, worker: &WorkerView, held: &[&LeaseSummary]) -
                     a class="chip" href=(visit.to("queues", queue)) { (queue) } " "
                 }
             }
-            td class={ "num" @if worker.leases == 0 { " zero" } } { (grouped(worker.leases)) }
+            (number_cell(worker.leases))
             td {
                 @for lease in shown {
                     div {

@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 use tenure_core::access::TokenName;
+use tenure_core::count::grouped;
 
 use crate::command::ShownCommand;
 use crate::language::sentences;
@@ -118,6 +119,21 @@ impl Confirm<'_> {
     }
 }
 
+/// The question before an action that destroys, and needs nothing but a yes. `words`: the same as a command; `back`: where
+/// to go instead.
+pub(crate) fn ask_to_destroy(
+    visit: &Visit,
+    title: String,
+    says: Vec<String>,
+    label: String,
+    words: &[&str],
+    back: String,
+) -> Result<Drawn, Unanswered> {
+    let command = visit.command(words);
+    Confirm { title, says, fields: &[], asks: None, label, is_danger: true, command, back }
+        .ask(visit)
+}
+
 /// The question before the thing of this page is deleted. `noun`: its name on the command line; `list`: the path of its
 /// list.
 pub(crate) fn ask_to_delete(
@@ -127,17 +143,8 @@ pub(crate) fn ask_to_delete(
     what: String,
     label: String,
 ) -> Result<Drawn, Unanswered> {
-    Confirm {
-        title,
-        says: vec![what],
-        fields: &[],
-        asks: None,
-        label,
-        is_danger: true,
-        command: visit.command(&[noun, "delete", visit.name()]),
-        back: visit.to(list, visit.name()),
-    }
-    .ask(visit)
+    let name = visit.name();
+    ask_to_destroy(visit, title, vec![what], label, &[noun, "delete", name], visit.to(list, name))
 }
 
 /// The notice of the action that led here, if the address has one: `did` is one of these keys.
@@ -157,6 +164,11 @@ pub(crate) fn scroll_table(class: Option<&str>, heads: Markup, rows: Markup) -> 
             }
         }
     }
+}
+
+/// A cell with a number, which is faint if it is 0.
+pub(crate) fn number_cell(n: u64) -> Markup {
+    html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } }
 }
 
 /// An empty list, with the reason.

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tenure_testkit::TempDir;
+use tenure_testkit::{TempDir, wants};
 
 /// Names of the program on different systems. The first, without a screen, computes less.
 const PROGRAMS: [&str; 4] =
@@ -23,14 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to rest between two looks at a page.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Whether this run needs a browser: not if `TENURE_WITHOUT` names it, which is then printed past the test harness.
+/// Whether tests that need a browser run: see [`wants`].
 pub fn wanted() -> bool {
-    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
-    let is_left_out = without.split(',').any(|name| name.trim() == "browser");
-    if is_left_out {
-        let _ = writeln!(std::io::stderr(), "left out: tests that need a browser");
-    }
-    !is_left_out
+    wants("browser")
 }
 
 /// A browser without a screen and without background traffic. It ends with this value.

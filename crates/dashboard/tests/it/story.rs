@@ -19,6 +19,15 @@ fn fails(served: &Served, error: &str) {
     served.settle(&settle.to_string());
 }
 
+/// The story on the page of a job, which has these steps in this order.
+fn told(served: &Served, job: &str, steps: &[&str]) -> String {
+    let page = served.get(&format!("/jobs/{job}")).page();
+    let story = page.split("Event history").nth(1).unwrap();
+    let places: Vec<_> = steps.iter().map(|step| story.find(step)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {story}");
+    story.to_owned()
+}
+
 #[test]
 fn a_job_that_waited_for_long_has_its_whole_history() {
     let served = Served::start();
@@ -28,8 +37,6 @@ fn a_job_that_waited_for_long_has_its_whole_history() {
     fails(&served, "the first error");
     push_others(&served, 12_000);
     fails(&served, "the last error");
-    let page = served.get(&format!("/jobs/{job}")).page();
-    let story = page.split("Event history").nth(1).unwrap();
     let steps = [
         "Pushed",
         "Attempt 1 granted to worker-7",
@@ -38,8 +45,7 @@ fn a_job_that_waited_for_long_has_its_whole_history() {
         "Failed for good",
         "the last error",
     ];
-    let places: Vec<_> = steps.iter().map(|step| story.find(step)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {story}");
+    let story = told(&served, &job, &steps);
     assert!(!story.contains("Events are kept since"), "{story}");
 }
 
@@ -50,8 +56,6 @@ fn a_job_with_dropped_events_still_shows_all_its_errors() {
     fails(&served, "the first error");
     push_others(&served, 12_000);
     fails(&served, "the last error");
-    let page = served.get(&format!("/jobs/{job}")).page();
-    let story = page.split("Event history").nth(1).unwrap();
     let steps = [
         "Pushed",
         "Attempt 1 failed",
@@ -61,7 +65,6 @@ fn a_job_with_dropped_events_still_shows_all_its_errors() {
         "the last error",
         "Events are kept since",
     ];
-    let places: Vec<_> = steps.iter().map(|step| story.find(step)).collect();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {story}");
+    let story = told(&served, &job, &steps);
     assert_eq!(story.matches("the last error").count(), 1, "no step stands twice: {story}");
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tenure_testkit::wants;
 
 use crate::chromium::{Browser, Tab, wanted};
 use crate::scene::{NAMES, SECRETS, filled, marked_names, named_so, paths};
@@ -24,11 +25,9 @@ const AXE: &str = "tools/axe-core/node_modules/axe-core/axe.min.js";
 const HOW_TO_GET_AXE: &str = "there is no axe-core; run ./test, which installs it, or: npm install --prefix target/tools/axe-core \
     --no-save --ignore-scripts axe-core@4.14.1; or leave it out: TENURE_WITHOUT=axe-core";
 
-/// The script of axe-core, unless this run leaves it out, which is then printed past the test harness.
+/// The script of axe-core, unless this run leaves it out.
 fn axe() -> Option<String> {
-    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
-    if without.split(',').any(|name| name.trim() == "axe-core") {
-        eprintln!("left out: what axe-core finds in the pages");
+    if !wants("axe-core") {
         return None;
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();

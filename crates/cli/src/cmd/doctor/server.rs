@@ -156,9 +156,17 @@ pub struct Presented {
 /// # Errors
 /// No server answers, or another program does.
 pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
+    first_of(callee, async |server| presented_by(server).await).await
+}
+
+/// The first of several servers that answers.
+async fn first_of<T>(
+    callee: &Callee,
+    ask: impl AsyncFn(&ServerUrl) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut silent = Failure::bug("there is no server to ask");
     for server in servers_of(callee).await? {
-        match presented_by(&server).await {
+        match ask(&server).await {
             Err(failure) if failure.code == UNAVAILABLE => silent = failure,
             answered => return answered,
         }
@@ -176,14 +184,10 @@ pub async fn first_answer(
     query: &str,
     most_bytes: usize,
 ) -> Result<Received, Failure> {
-    let (mut silent, token) = (Failure::bug("there is no server to ask"), token()?);
-    for server in servers_of(callee).await? {
-        match ask_for(&server, path, query, token.as_ref(), most_bytes).await {
-            Err(failure) if failure.code == UNAVAILABLE => silent = failure,
-            answered => return answered,
-        }
-    }
-    Err(silent)
+    let token = token()?;
+    let ask =
+        async |server: &ServerUrl| ask_for(server, path, query, token.as_ref(), most_bytes).await;
+    first_of(callee, ask).await
 }
 
 async fn presented_by(server: &ServerUrl) -> Result<Option<Presented>, Failure> {

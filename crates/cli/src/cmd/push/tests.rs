@@ -3,6 +3,7 @@
 use super::*;
 use crate::args::flows::ParentFailureWord;
 use tenure_core::flow::Parent;
+use tenure_core::names::Group;
 
 #[test]
 fn options_become_the_fields_of_a_job() {

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use tenure_core::decode;
-use tenure_core::job::{Labels, Need};
-use tenure_core::names::{Group, Owner, QueueName};
+use tenure_core::names::{Owner, QueueName};
 use tenure_core::requests::PutSchedule;
 use tenure_core::schedule::TimingSpec;
 use tenure_core::secret::Json;
@@ -11,35 +10,30 @@ use tenure_core::time::Span;
 
 use crate::args::schedules::ScheduleSetArgs;
 use crate::exit::Failure;
-use crate::json_args;
+use crate::json_args::{self, SaidFields};
 use crate::output::clock;
 
 /// A field that is not given is null, which is its default.
 #[derive(Serialize)]
-struct ScheduleSaid {
+struct ScheduleSaid<'a> {
     #[serde(flatten)]
     timing: TimingSpec,
     overlap: Option<String>,
     catch_up: Option<String>,
     catch_up_max: Option<u32>,
     owner: Option<Owner>,
-    job: MadeSaid,
+    job: MadeSaid<'a>,
 }
 
 /// The job of each moment.
 #[derive(Serialize)]
-struct MadeSaid {
+struct MadeSaid<'a> {
     queue: QueueName,
-    kind: Option<String>,
+    #[serde(flatten)]
+    fields: SaidFields<'a>,
     payload: Json,
-    priority: Option<i8>,
-    group: Option<Group>,
-    needs: Option<Vec<Need>>,
     retry: Option<Json>,
-    timeout: Option<Span>,
-    retain: Option<Span>,
     expires_in: Option<Span>,
-    labels: Labels,
 }
 
 /// The call that sets all of a schedule.
@@ -49,18 +43,11 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
         jitter: args.jitter.unwrap_or_default(),
         ..args.timing.spec(clock::now())
     };
-    let needs = json_args::needs(&args.say.needs)?;
     let job = MadeSaid {
         queue: args.queue,
-        labels: json_args::labels(&args.say.labels)?,
-        kind: args.say.kind,
+        fields: SaidFields::of(&args.say)?,
         payload: json_args::payload(args.payload.as_deref())?,
-        priority: args.say.priority,
-        group: args.say.group,
-        needs: Some(needs).filter(|needs| !needs.is_empty()),
         retry: json_args::retry(args.say.retry.as_deref())?,
-        timeout: args.say.timeout,
-        retain: args.say.retain,
         expires_in: args.expires_in,
     };
     let fields = ScheduleSaid {
@@ -82,6 +69,7 @@ mod tests {
     use crate::args::schedules::ScheduleAction;
     use crate::args::{Cli, Command};
     use clap::Parser;
+    use tenure_core::names::Group;
     use tenure_core::schedule::{CatchUp, Overlap};
 
     /// The call that `tenure schedule set` makes with these options.
@@ -96,48 +84,14 @@ mod tests {
 
     #[test]
     fn options_become_the_settings_of_a_schedule() {
-        let said = set(&[
-            "--cron",
-            "0 9 * * 1-5",
-            "--zone",
-            "Europe/Berlin",
-            "--queue",
-            "news",
-            "{\"source\":42}",
-            "--starts-at",
-            "2026-12-01T08:00:00Z",
-            "--ends-at",
-            "2027-12-01T08:00:00Z",
-            "--jitter",
-            "30s",
-            "--overlap",
-            "queue",
-            "--catch-up",
-            "all",
-            "--catch-up-max",
-            "7",
-            "--owner",
-            "sources",
-            "--kind",
-            "visit",
-            "--priority",
-            "-3",
-            "--group",
-            "cn",
-            "--need",
-            "limit:site:example.com",
-            "--retry",
-            "{\"max_attempts\":5}",
-            "--timeout",
-            "5m",
-            "--retain",
-            "1h",
-            "--expires-in",
-            "10m",
-            "--label",
-            "a=b=c",
-        ])
-        .unwrap();
+        let timing = ["--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--jitter", "30s"];
+        let more = "--starts-at 2026-12-01T08:00:00Z --ends-at 2027-12-01T08:00:00Z \
+                    --overlap queue --catch-up all --catch-up-max 7 --owner sources \
+                    --queue news {\"source\":42} --kind visit --priority -3 --group cn \
+                    --need limit:site:example.com --retry {\"max_attempts\":5} --timeout 5m \
+                    --retain 1h --expires-in 10m --label a=b=c";
+        let more: Vec<&str> = more.split(' ').collect();
+        let said = set(&[&timing[..], &more].concat()).unwrap();
         let settings = *said.settings;
         let (timing, job) = (&settings.timing, &settings.job);
         assert_eq!(said.schedule.as_str(), "news-42");

@@ -4,7 +4,7 @@ pub mod shared;
 
 use serde_json::Value;
 use tenure_testkit::redis::{Aof, RedisServer};
-use tenure_testkit::tenure::told;
+use tenure_testkit::tenure::{fails, told};
 use tenure_testkit::{TempDir, needs_redis};
 
 use crate::{client, tenure};
@@ -17,10 +17,9 @@ pub fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
 }
 
 /// stdout of a command that must end well.
+#[track_caller]
 pub fn done(url: &str, arguments: &[&str]) -> String {
-    let (code, out, err) = run(url, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
-    out
+    tenure_testkit::tenure::done(&mut client(url, arguments))
 }
 
 pub fn answer(url: &str, arguments: &[&str]) -> Value {
@@ -30,6 +29,12 @@ pub fn answer(url: &str, arguments: &[&str]) -> Value {
 /// `tenure copy …`: the exit code, stdout and stderr.
 fn copy(arguments: &[&str]) -> (i32, String, String) {
     told(tenure(&["copy"]).args(arguments))
+}
+
+/// `tenure copy …`, which must end with this exit code, and say this on stderr.
+#[track_caller]
+fn copy_fails(code: i32, arguments: &[&str], part: &str) {
+    fails(code, tenure(&["copy"]).args(arguments), part);
 }
 
 pub fn folder(dir: &TempDir, name: &str) -> String {
@@ -45,16 +50,12 @@ fn a_used_target_is_refused_and_a_paused_source_can_be_thawed() {
     let used = start(&redis);
     until(&used, 0, &["push", "mail", "2"], "");
     stop(used);
-    let (code, _, err) = copy(&["--from", &first, "--to", &redis]);
-    assert_eq!(code, 1, "{err}");
-    assert!(err.contains("not empty"), "{err}");
+    copy_fails(1, &["--from", &first, "--to", &redis], "not empty");
     done(&first, &["push", "mail", "3"]);
 
     let third = folder(&dir, "third");
     assert_eq!(copy(&["--from", &first, "--to", &third]).0, 0);
-    let (code, _, err) = copy(&["--thaw", "--from", &first]);
-    assert_eq!(code, 1, "{err}");
-    assert!(err.contains("--force"), "{err}");
+    copy_fails(1, &["--thaw", "--from", &first], "--force");
     let (code, out, err) = copy(&["--thaw", "--force", "--from", &first]);
     assert_eq!((code, out.contains("is served again")), (0, true), "{err}");
     done(&first, &["stats"]);
@@ -79,9 +80,7 @@ fn what_is_wrongly_said_is_usage_and_what_is_not_there_is_said() {
         (&["--thaw", "--from", &none], 69, "there is no store"),
         (&["--thaw", "--to", &other], 69, "there is no store"),
     ] {
-        let (ended, _, err) = copy(arguments);
-        assert_eq!(ended, code, "{arguments:?}: {err}");
-        assert!(err.contains(part), "{arguments:?}: {err}");
+        copy_fails(code, arguments, part);
     }
     assert!(!dir.join("other").exists(), "nothing was made for it");
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
-use tenure_testkit::tenure::Server;
+use tenure_testkit::tenure::{Server, fails, once};
 
-use crate::copy::{answer, copy, done, folder, run};
-use crate::tenure;
+use crate::copy::{answer, copy, copy_fails, done, folder, run};
+use crate::{client, tenure};
 
 pub const LONG: Duration = Duration::from_secs(60);
 
@@ -25,14 +25,11 @@ pub fn stop(server: Server) {
 
 /// Waits until a command on this server ends with this code, and answers what it said.
 pub fn until(server: &Server, code: i32, arguments: &[&str], part: &str) -> String {
-    let begun = Instant::now();
-    loop {
+    once(LONG, &format!("{arguments:?}"), || {
         let (ended, out, err) = run(&server.url(), arguments);
-        if ended == code && err.contains(part) {
-            return out;
-        }
-        assert!(begun.elapsed() < LONG, "{arguments:?}: {ended} {out}{err}");
-    }
+        let is_so = ended == code && err.contains(part);
+        if is_so { Ok(out) } else { Err(format!("{ended} {out}{err}")) }
+    })
 }
 
 /// A Redis with a password, and the address of a store in it that servers share.
@@ -64,8 +61,7 @@ fn a_copy_of_a_shared_store_needs_stopped_servers_and_pauses_it() {
     assert!(err.contains("is paused") && err.contains("--thaw --force"), "{err}");
     assert!(!format!("{out}{err}").contains("geheim") && !out.contains("topf"), "{out}{err}");
     // What was copied is paused, and says where to go.
-    let (code, _, err) = run(&first, &["stats"]);
-    assert!(code == 69 && err.contains("was copied to redis://•••@127.0.0.1"), "{err}");
+    fails(69, &mut client(&first, &["stats"]), "was copied to redis://•••@127.0.0.1");
     // Again: it was done.
     let (code, out, err) = copy(&["--from", &first, "--to", &shared]);
     assert!(code == 0 && out.contains("already"), "{out}{err}");
@@ -87,8 +83,7 @@ fn a_copy_of_a_shared_store_needs_stopped_servers_and_pauses_it() {
     // A server that comes later does not take the store, and says why.
     let server = start(&shared);
     until(&server, 69, &["push", "mail"], "was copied to file:");
-    let (code, _, err) = copy(&["--thaw", "--from", &shared]);
-    assert!(code == 1 && err.contains("--force"), "{err}");
+    copy_fails(1, &["--thaw", "--from", &shared], "--force");
     // It goes on by itself once the store is thawed.
     let (code, out, err) = copy(&["--thaw", "--force", "--from", &shared]);
     assert!(code == 0 && out.contains("is served again"), "{out}{err}");

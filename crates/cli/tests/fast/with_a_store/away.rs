@@ -5,6 +5,8 @@ use std::process::Child;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use tenure_testkit::tenure::until;
+
 use crate::with_a_store::folder::Folder;
 use crate::with_a_store::server::Server;
 use crate::with_a_store::signal;
@@ -77,23 +79,12 @@ fn work_reports_an_absent_server_and_resumes_when_it_is_back() {
     let at = server.at();
     let jobs = |server: &Server, ids: std::ops::Range<u32>| {
         for id in ids {
-            let id = format!("j{id}");
-            assert!(
-                server
-                    .command(&folder, &["push", "q", "1", "--id", &id])
-                    .output()
-                    .unwrap()
-                    .status
-                    .success()
-            );
+            server.done(&folder, &["push", "q", "1", "--id", &format!("j{id}")]);
         }
     };
     jobs(&server, 0..5);
-    let mut work = Running::start(
-        &folder,
-        &at,
-        &["work", "q", "--concurrency", "2", "--", "sh", "-c", &script],
-    );
+    let arguments = ["work", "q", "--concurrency", "2", "--", "sh", "-c", &script];
+    let mut work = Running::start(&folder, &at, &arguments);
     work.says("j0", LONG);
     // While a job runs, or an outcome is on its way, or a call waits.
     server.kill();
@@ -107,12 +98,8 @@ fn work_reports_an_absent_server_and_resumes_when_it_is_back() {
     let server = Server::start(&folder, &at);
     work.says(&format!("reached http://{at} again after"), LONG);
     jobs(&server, 5..8);
-    let deadline = Instant::now() + LONG;
     let state = |id: u32| server.get(&format!("/v1/jobs/j{id}"))["state"].clone();
-    while !(0..8).all(|id| state(id) == "succeeded") {
-        assert!(Instant::now() < deadline, "{:?}", (0..8).map(state).collect::<Vec<_>>());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(LONG, "all jobs to succeed", || (0..8).all(|id| state(id) == "succeeded"));
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "1".repeat(8), "nothing ran twice");
     signal(&work.child, "-TERM");
     let (code, _, lines) = work.ends();
@@ -128,14 +115,7 @@ fn work_waits_for_a_server_that_is_started_after_it() {
     work.says(&format!("cannot reach http://{at}"), Duration::from_secs(2));
     let server = Server::start(&folder, &at);
     work.says("again after", LONG);
-    assert!(
-        server
-            .command(&folder, &["push", "q", "7", "--id", "j1"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
+    server.done(&folder, &["push", "q", "7", "--id", "j1"]);
     let (code, out, lines) = work.ends();
     assert_eq!((code, out.as_str()), (Some(0), "7"), "{lines:#?}");
     server.kill();
@@ -146,8 +126,7 @@ fn work_exits_after_the_longest_absence_once_its_job_finished() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
     let at = server.at();
-    let push = ["push", "q", "7", "--id", "j1"];
-    assert!(server.command(&folder, &push).output().unwrap().status.success());
+    server.done(&folder, &["push", "q", "7", "--id", "j1"]);
     let arguments =
         ["work", "q", "-c", "2", "--exit-when-away", "300ms", "--", "sh", "-c", "sleep 2; cat"];
     let mut work = Running::start(&folder, &at, &arguments);
@@ -184,24 +163,22 @@ fn waits_for_results_survive_a_restart_of_a_killed_server() {
     .enumerate()
     {
         let (job, flow) = (format!("j{n}"), format!("f{n}"));
-        let push = ["push", "q", "7", "--id", &job, "--flow", &flow];
-        assert!(server.command(&folder, &push).output().unwrap().status.success());
+        server.done(&folder, &["push", "q", "7", "--id", &job, "--flow", &flow]);
         let arguments = arguments.map(|word| word.replace("JOB", &job).replace("FLOW", &flow));
         let arguments = &arguments.each_ref().map(String::as_str)[..];
         let mut waiting = Running::start(&folder, &at, arguments);
         // Its call waits at the server: no answer has come yet.
-        let deadline = Instant::now() + LONG;
-        while server.get("/v1/stats")["result_waiters"] != 1 {
-            assert!(Instant::now() < deadline && waiting.is_alive(), "{arguments:?}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until(LONG, "a waiting call", || {
+            assert!(waiting.is_alive(), "{arguments:?}");
+            server.get("/v1/stats")["result_waiters"] == 1
+        });
         server.kill();
         waiting.says(&format!("cannot reach http://{at}"), Duration::from_secs(2));
         assert!(waiting.is_alive(), "{arguments:?}");
         server = Server::start(&folder, &at);
         waiting.says(&format!("reached http://{at} again after"), LONG);
         let work = ["work", "q", "--until-empty", "--", "sh", "-c", "cat > $TENURE_RESULT_FILE"];
-        assert!(server.command(&folder, &work).output().unwrap().status.success());
+        server.done(&folder, &work);
         let (code, out, lines) = waiting.ends();
         assert_eq!(code, Some(0), "{arguments:?}: {lines:#?}");
         assert!(out.contains('7') || arguments[0] == "flow", "{arguments:?}: {out}");

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::with_a_store::folder::{Folder, told};
+use tenure_testkit::tenure::told;
+
+use crate::with_a_store::folder::Folder;
 use crate::with_a_store::server::Server;
 
 /// The offers of bash at the end of a line, and the screen beside them.
@@ -25,7 +27,7 @@ fn offered(folder: &Folder, url: &str, line: &str) -> (Vec<String>, String) {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-c", script, "bash", line]).env_clear().env("PATH", path);
     bash.env("HOME", folder.0.path()).env("TENURE_URL", url);
-    let (code, out, err) = told(&bash.output().unwrap());
+    let (code, out, err) = told(&mut bash);
     assert_eq!(code, 0, "{line}: {err}");
     (out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect(), err)
 }
@@ -43,8 +45,7 @@ fn bash_completes_the_names_of_a_server_and_is_never_in_the_way() {
         &["pool", "add", "accounts", "ann"],
         &["schedule", "set", "nightly", "--cron", "0 3 * * *", "--queue", "mail"],
     ] {
-        let (code, out, err) = told(&server.command(&folder, arguments).output().unwrap());
-        assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+        server.done(&folder, arguments);
     }
     let url = format!("http://{}", server.at());
     for (line, expected) in [

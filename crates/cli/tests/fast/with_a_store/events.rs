@@ -51,10 +51,7 @@ fn what_happened_is_shown_one_line_each() {
 fn events_follow_goes_on_across_a_restart_of_the_server() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
-    let push = |server: &Server, id: &str| {
-        let pushed = server.command(&folder, &["push", "q", "--id", id]).output().unwrap();
-        assert!(pushed.status.success(), "{pushed:?}");
-    };
+    let push = |server: &Server, id: &str| server.done(&folder, &["push", "q", "--id", id]);
     push(&server, "a");
     let mut follows = server
         .command(&folder, &["--json", "events", "--follow", "--since", "first"])

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::Value;
+use tenure_testkit::tenure::read;
 
-use crate::with_a_store::folder::{Folder, told};
+use crate::with_a_store::folder::Folder;
 
 const MARK: &str = "\u{feff}";
 
@@ -15,7 +16,7 @@ fn fed(folder: &Folder, arguments: &[&str], stdin: &[u8]) -> (i32, String, Strin
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     // A command that refuses the first bytes may be gone before the last.
     let _ = child.stdin.take().unwrap().write_all(stdin);
-    told(&child.wait_with_output().unwrap())
+    read(child.wait_with_output().unwrap())
 }
 
 fn written(folder: &Folder, name: &str, bytes: impl AsRef<[u8]>) {
@@ -48,14 +49,9 @@ fn a_quote_that_is_never_closed_changes_no_set() {
         let want = "line 4, column 3 ('note'): the quote that opens here is never closed";
         assert!(err.contains(want), "{kind}: {err}");
         written(&folder, "set.csv", lost.replace("a9,", "a9\",").replace("a4,", "a4\","));
-        let (code, _, err) = folder.told(&sync);
-        assert!(code == 2 && err.contains("--multiline"), "{kind}: {err}");
+        folder.fails(2, &sync, "--multiline");
         written(&folder, "set.csv", lost.replace("\"said: ok", "fine,too,many"));
-        let (code, _, err) = folder.told(&sync);
-        assert!(
-            code == 2 && err.contains("line 4: it has 5 columns, and the header has 3"),
-            "{err}"
-        );
+        folder.fails(2, &sync, "line 4: it has 5 columns, and the header has 3");
         let list: &[&str] = match kind {
             "pool" => &["pool", "resources", owner],
             _ => &["schedule", "--owner", owner],

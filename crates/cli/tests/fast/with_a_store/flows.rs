@@ -7,8 +7,7 @@ use crate::with_a_store::folder::Folder;
 /// Runs each job of these queues with this script.
 fn work(folder: &Folder, queues: &[&str], script: &str) {
     let arguments = [&["work"], queues, &["--until-empty", "--", "sh", "-c", script]].concat();
-    let (code, _, err) = folder.told(&arguments);
-    assert_eq!(code, 0, "{err}");
+    folder.done(&arguments);
 }
 
 fn state(folder: &Folder, id: &str) -> Value {
@@ -18,23 +17,10 @@ fn state(folder: &Folder, id: &str) -> Value {
 /// `fetch-1`, `parse-1` behind it, both of the flow `import-7`, and `mail` behind the flow.
 fn pushed() -> Folder {
     let folder = Folder::new();
-    for arguments in [
-        &["push", "fetch", "{\"page\":1}", "--id", "fetch-1", "--flow", "import-7"][..],
-        &["push", "parse", "--id", "parse-1", "--after", "fetch-1"],
-        &[
-            "push",
-            "mail",
-            "--id",
-            "mail",
-            "--after",
-            "{\"flow\":\"import-7\"}",
-            "--on-parent-failure",
-            "run",
-        ],
-    ] {
-        let (code, _, err) = folder.told(arguments);
-        assert_eq!(code, 0, "{err}");
-    }
+    folder.done(&["push", "fetch", "{\"page\":1}", "--id", "fetch-1", "--flow", "import-7"]);
+    folder.done(&["push", "parse", "--id", "parse-1", "--after", "fetch-1"]);
+    let after = ["--after", "{\"flow\":\"import-7\"}", "--on-parent-failure", "run"];
+    folder.done(&[&["push", "mail", "--id", "mail"], &after[..]].concat());
     folder
 }
 
@@ -75,8 +61,7 @@ fn a_job_waits_for_its_parents_and_finds_their_results() {
 #[test]
 fn a_flow_is_shown_waited_for_and_its_end_is_the_exit_code() {
     let folder = pushed();
-    let (code, out, err) = folder.told(&["flow", "import-7"]);
-    assert_eq!(code, 0, "{err}");
+    let out = folder.done(&["flow", "import-7"]);
     let lines: Vec<&str> = out.lines().collect();
     assert!(
         lines[0].starts_with("flow  import-7  open since ") && lines[0].ends_with(" ago"),
@@ -97,9 +82,7 @@ fn a_flow_is_shown_waited_for_and_its_end_is_the_exit_code() {
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
         assert!(out.contains("jobs  0 unfinished, 2 succeeded, 0 failed, 0 cancelled"), "{out}");
     }
-    let (code, _, err) = folder.told(&["flow", "none"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("there is no flow \"none\""), "{err}");
+    folder.fails(1, &["flow", "none"], "there is no flow \"none\"");
     assert_eq!(folder.json(&["flow", "none"])["code"], "flow_not_found");
     assert_eq!(
         folder.json(&["jobs", "--flow", "import-7"])["items"].as_array().map(Vec::len),
@@ -111,8 +94,7 @@ fn a_flow_is_shown_waited_for_and_its_end_is_the_exit_code() {
 fn a_failure_cancels_the_dependents_and_a_retry_revives_them() {
     let folder = pushed();
     // A parent that stands behind its child, as an array may have it.
-    let (code, ..) = folder.told(&["push", "parse", "--id", "last", "--after", "parse-1"]);
-    assert_eq!(code, 0);
+    folder.done(&["push", "parse", "--id", "last", "--after", "parse-1"]);
     work(&folder, &["fetch"], "exit 65");
     for id in ["parse-1", "last"] {
         assert_eq!(folder.json(&["job", id])["error"], "parent_failed");
@@ -125,9 +107,7 @@ fn a_failure_cancels_the_dependents_and_a_retry_revives_them() {
         "{err}"
     );
     assert!(err.contains("tenure flow retry 'import-7'"), "{err}");
-    let (code, _, err) = folder.told(&["retry", "parse-1"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("waits for job \"fetch-1\", which is failed"), "{err}");
+    folder.fails(1, &["retry", "parse-1"], "waits for job \"fetch-1\", which is failed");
     let (code, out, err) = folder.told(&["flow", "retry", "import-7"]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "3 made ready again\n", ""));
     assert_eq!(state(&folder, "last"), "dependent");
@@ -141,16 +121,14 @@ fn a_failure_cancels_the_dependents_and_a_retry_revives_them() {
 fn a_retry_by_id_says_how_many_children_stay_cancelled() {
     let folder = pushed();
     work(&folder, &["fetch"], "exit 65");
-    let (code, out, _) = folder.told(&["retry", "fetch-1"]);
-    assert_eq!(code, 0);
+    let out = folder.done(&["retry", "fetch-1"]);
     assert_eq!(out, "fetch-1 is ready; 1 job that waited for it stays cancelled\n");
 }
 
 #[test]
 fn a_flow_is_cancelled_as_a_whole() {
     let folder = pushed();
-    let (code, out, err) = folder.told(&["flow", "cancel", "import-7"]);
-    assert_eq!(code, 0, "{err}");
+    let out = folder.done(&["flow", "cancel", "import-7"]);
     assert!(out.starts_with("flow  import-7  finished "), "{out}");
     assert!(out.ends_with("jobs  0 unfinished, 0 succeeded, 0 failed, 2 cancelled\n"), "{out}");
     assert_eq!(state(&folder, "parse-1"), "cancelled");

@@ -3,6 +3,7 @@
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use tenure_testkit::tenure::{done, fails, told};
 
 use crate::client;
 
@@ -28,17 +29,21 @@ impl Folder {
     }
     /// Runs the command; the exit code, stdout and stderr.
     pub fn told(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.run(arguments))
+        told(&mut self.command(arguments))
+    }
+    /// stdout of a command that must end well.
+    #[track_caller]
+    pub fn done(&self, arguments: &[&str]) -> String {
+        done(&mut self.command(arguments))
+    }
+    /// Runs a command that must end with this exit code, and say this on stderr.
+    #[track_caller]
+    pub fn fails(&self, code: i32, arguments: &[&str], part: &str) {
+        fails(code, &mut self.command(arguments), part);
     }
     /// The answer, which is one document.
     pub fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let output = self.run(&[&["--json"], arguments].concat());
         serde_json::from_slice(&output.stdout).unwrap()
     }
-}
-
-/// The exit code, stdout and stderr.
-pub fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }

@@ -20,7 +20,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use folder::{Folder, told};
+use folder::Folder;
+use tenure_testkit::tenure::{read, told};
 
 fn signal(child: &std::process::Child, name: &str) {
     let pid = child.id().to_string();
@@ -75,15 +76,11 @@ fn the_result_of_a_job_is_printed_and_its_end_is_the_exit_code() {
         let (code, out, err) = folder.told(&["result", id]);
         assert_eq!((code, out.as_str()), (1, ""));
         assert!(err.contains(said), "{err}");
-        let (code, _, err) = folder.told(&["push", "q", "--id", id, "--wait"]);
-        assert_eq!(code, 1);
-        assert!(err.contains(said), "{err}");
+        folder.fails(1, &["push", "q", "--id", id, "--wait"], said);
     }
     // Programs learn how it ended, whatever the exit code.
     assert_eq!(folder.json(&["result", "c"])["state"], "cancelled");
-    let (code, _, err) = folder.told(&["result", "none"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("there is no job"), "{err}");
+    folder.fails(1, &["result", "none"], "there is no job");
 }
 
 #[test]
@@ -97,8 +94,7 @@ fn the_exit_code_of_cmd_is_the_end_of_its_job() {
     ] {
         let folder = Folder::new();
         folder.run(&["push", "q", "--id", "j"]);
-        let (code, ..) = folder.told(&["work", "q", "--max-jobs", "1", "--", "sh", "-c", script]);
-        assert_eq!(code, 0, "{script}");
+        folder.done(&["work", "q", "--max-jobs", "1", "--", "sh", "-c", script]);
         let job = folder.json(&["job", "j"]);
         assert_eq!(job["state"], state, "{script}");
         assert_eq!(job["error"].as_str(), error, "{script}");
@@ -126,7 +122,7 @@ fn lines_are_stored_but_for_the_bad_ones() {
     let mut child =
         folder.command(&["push", "q", "--lines", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    let (code, out, err) = told(&child.wait_with_output().unwrap());
+    let (code, out, err) = read(child.wait_with_output().unwrap());
     assert_eq!((code, out.as_str()), (1, "a\nb\ne\n"), "{err}");
     assert!(err.contains("line 3: ") && err.contains("line 4: "), "{err}");
     assert_eq!(folder.json(&["job", "b"])["queue"], "other");
@@ -170,9 +166,7 @@ fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
     let need = ["lease", "--need", "pool:accounts#de", "--", "sh", "-c", script];
     assert_eq!(folder.told(&need).1, "a ann geheim1\n");
     std::fs::write(folder.0.path().join("none.json"), "[]").unwrap();
-    let (code, _, err) = folder.told(&["pool", "sync", "accounts", "none.json"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("--force"), "{err}");
+    folder.fails(1, &["pool", "sync", "accounts", "none.json"], "--force");
 }
 
 #[test]
@@ -191,9 +185,7 @@ fn a_folder_that_another_has_open_is_69() {
         folder.command(&["lock", "x", "--", "sh", "-c", "echo up; exec sleep 60"]).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (code, _, err) = folder.told(&["stats"]);
-    assert_eq!(code, 69);
-    assert!(err.contains("store\""), "{err}");
+    folder.fails(69, &["stats"], "store\"");
     signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_eq!(folder.json(&["leases"])["items"], serde_json::json!([]));
@@ -240,7 +232,7 @@ fn cmd_gets_no_store_credentials_without_pass_credentials() {
     let told = |arguments: &[&str]| {
         let mut command = folder.command(arguments);
         command.env("TENURE_TOKEN", "geheim").env("TENURE_STORE", "redis://:geheim@host");
-        told(&command.output().unwrap()).1
+        told(&mut command).1
     };
     for (option, want) in [(&[][..], "\n"), (&["--pass-credentials"][..], "urltokenstore\n")] {
         let cmd = [option, &["--", "sh", "-c", script]].concat();
@@ -257,8 +249,7 @@ fn failures_are_counted_retried_and_deleted() {
     for (id, error) in [("a", "http 502"), ("b", "http 503"), ("c", "refused")] {
         folder.run(&["push", "crawl", "--kind", "fetch", "--id", id]);
         let script = format!("echo {error} >&2; exit 65");
-        let work = ["work", "crawl", "--until-empty", "--", "sh", "-c", script.as_str()];
-        assert_eq!(folder.told(&work).0, 0);
+        folder.done(&["work", "crawl", "--until-empty", "--", "sh", "-c", &script]);
     }
     folder.run(&["push", "mail", "--id", "waits", "--delay", "1h"]);
     let (code, out, err) = folder.told(&["failures", "--queue", "crawl"]);

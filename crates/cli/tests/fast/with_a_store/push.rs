@@ -68,27 +68,10 @@ fn every_field_of_a_job_has_an_option() {
 #[test]
 fn what_is_said_of_a_job_is_stored() {
     let folder = Folder::new();
-    let job = folder.json(&[
-        "push",
-        "q",
-        "1",
-        "--retry",
-        "max_attempts=5,base=10s",
-        "--timeout",
-        "2m",
-        "--retain",
-        "3d",
-        "--expires-at",
-        "2100-01-01T00:00:00Z",
-        "--unique",
-        "k",
-        "--unique-for",
-        "90s",
-        "--label",
-        "by=a:b",
-        "--label",
-        "site:x",
-    ]);
+    let line = "push q 1 --retry max_attempts=5,base=10s --timeout 2m --retain 3d \
+                --expires-at 2100-01-01T00:00:00Z --unique k --unique-for 90s \
+                --label by=a:b --label site:x";
+    let job = folder.json(&line.split(' ').collect::<Vec<_>>());
     let backoff = json!({"kind": "exponential", "base": "10s", "max": "1h", "jitter": true});
     assert_eq!(job["retry"], json!({"max_attempts": 5, "max_lost": 3, "backoff": backoff}));
     assert_eq!((&job["timeout"], &job["retain"]), (&"2m".into(), &"3d".into()));

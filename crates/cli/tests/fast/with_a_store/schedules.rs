@@ -13,8 +13,7 @@ fn a_schedule_is_set_shown_paused_run_and_deleted() {
     let folder = Folder::new();
     assert_eq!(folder.told(&["schedule"]).1, "no schedules\n");
     let need = ["--kind", "visit", "--need", "limit:lock:x,weight=1", "--owner", "sources"];
-    let (code, out, err) = folder.told(&[&SET[..], &need].concat());
-    assert_eq!(code, 0, "{err}");
+    let out = folder.done(&[&SET[..], &need].concat());
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[0].starts_with("schedule  news-42     "), "{out}");
     assert!(lines[0].ends_with("of sources"), "{out}");
@@ -59,9 +58,7 @@ fn a_schedule_is_set_shown_paused_run_and_deleted() {
         (code, out.as_str()),
         (0, "schedule 'news-42' was deleted; the jobs that it made go on\n")
     );
-    let (code, _, err) = folder.told(&["schedule", "news-42"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("news-42"), "{err}");
+    folder.fails(1, &["schedule", "news-42"], "news-42");
     assert_eq!(folder.json(&["job", "by-hand"])["state"], "ready");
 }
 
@@ -115,17 +112,12 @@ fn a_file_is_the_whole_set_of_an_owner() {
     let synced = json!({"added": 1, "updated": 0, "unchanged": 1, "deleted": 1});
     assert_eq!(folder.json(&twice), synced);
 
-    let (code, _, err) = folder.told(&[&sync[..], &["--version", "6"]].concat());
-    assert_eq!(code, 1);
-    assert!(err.contains("version 6 is below 7"), "{err}");
+    folder.fails(1, &[&sync[..], &["--version", "6"]].concat(), "version 6 is below 7");
     write("id,every,queue\n");
-    let (code, _, err) = folder.told(&sync);
-    assert_eq!(code, 1);
-    assert!(err.contains("add --force"), "{err}");
+    folder.fails(1, &sync, "add --force");
     write("id,every\na,1h\nc,1h\nx,1h\n");
-    let (code, _, err) = folder.told(&["schedule", "sync", "others", "sources.csv"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("tenure: schedule \"a\" belongs to the owner \"sources\""), "{err}");
+    let others = ["schedule", "sync", "others", "sources.csv"];
+    folder.fails(1, &others, "tenure: schedule \"a\" belongs to the owner \"sources\"");
     write("id,every,queue\n");
     assert_eq!(
         folder.told(&[&sync[..], &["--force"]].concat()).1,

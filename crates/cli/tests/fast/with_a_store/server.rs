@@ -35,6 +35,12 @@ impl Server {
         command
     }
 
+    /// stdout of a command at this server, which must end well.
+    #[track_caller]
+    pub fn done(&self, folder: &Folder, arguments: &[&str]) -> String {
+        tenure::done(&mut self.command(folder, arguments))
+    }
+
     /// The answer to a GET, which is one document.
     pub fn get(&self, path: &str) -> serde_json::Value {
         self.0.look(path).1

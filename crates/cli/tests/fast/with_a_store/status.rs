@@ -1,6 +1,8 @@
 //! `tenure status`: its exit code says if all is well, its lines say what is not, and what to do.
 
-use crate::with_a_store::folder::{Folder, told};
+use tenure_testkit::tenure::told;
+
+use crate::with_a_store::folder::Folder;
 use crate::with_a_store::server::Server;
 
 #[test]
@@ -68,13 +70,12 @@ fn a_job_that_failed_among_many_is_shown_and_all_is_well() {
 fn status_names_the_server_and_its_version_and_exits_69_if_away() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
-    let (code, out, err) = told(&server.command(&folder, &["status"]).output().unwrap());
-    assert_eq!(code, 0, "{out}{err}");
+    let out = server.done(&folder, &["status"]);
     let first = format!("http://{}, version {}, ready\n", server.at(), env!("CARGO_PKG_VERSION"));
     assert!(out.starts_with(&format!("address    {first}")), "{out}");
     let mut command = server.command(&folder, &["status"]);
     server.kill();
-    let (code, out, err) = told(&command.output().unwrap());
+    let (code, out, err) = told(&mut command);
     assert_eq!((code, out.as_str()), (69, ""), "{err}");
     assert!(err.contains("hint: is it running?"), "{err}");
 }

@@ -1,8 +1,9 @@
 //! The output: the same document as the answer of the call, and nothing that a terminal obeys.
 
 use serde_json::Value;
+use tenure_testkit::tenure::told;
 
-use crate::with_a_store::folder::{Folder, told};
+use crate::with_a_store::folder::Folder;
 use crate::with_a_store::server::Server;
 
 /// A control character that begins a sequence, a character that turns text around, and one that ends a line.
@@ -13,43 +14,27 @@ fn nothing_that_is_written_steers_a_terminal() {
     let folder = Folder::new();
     // Ids and labels hold no control characters; payloads and labels' values may.
     let payload = "\"a\u{9b}2J\u{202e}b\u{2028}\"";
-    let (code, out, _) = folder.told(&[
-        "push",
-        "q\u{202e}q",
-        payload,
-        "--id",
-        "a\u{202e}b",
-        "--label",
-        "by=\u{202e}x",
-    ]);
-    assert_eq!((code, out.as_str()), (0, "a\\u202eb\n"));
+    let (id, queue) = ("a\u{202e}b", "q\u{202e}q");
+    let pushed = folder.done(&["push", queue, payload, "--id", id, "--label", "by=\u{202e}x"]);
+    assert_eq!(pushed, "a\\u202eb\n");
     folder.run(&["pool", "set", "p\u{202e}"]);
     folder.run(&["limit", "set", "lock:\u{202e}", "--concurrency", "1"]);
-    folder.run(&[
-        "schedule",
-        "set",
-        "s\u{202e}",
-        "--every",
-        "1h",
-        "--queue",
-        "q\u{202e}q",
-        payload,
-    ]);
-    let id = "a\u{202e}b";
+    let every = ["--every", "1h", "--queue", queue, payload];
+    folder.run(&[&["schedule", "set", "s\u{202e}"], &every[..]].concat());
     for arguments in [
         &["job", id][..],
         &["jobs", "--full"],
         &["explain", id],
         &["events"],
         &["queue"],
-        &["queue", "q\u{202e}q"],
+        &["queue", queue],
         &["limit"],
         &["pool"],
         &["schedule"],
         &["schedule", "s\u{202e}"],
         &["stats"],
         &["cancel", id],
-        &["push", "q\u{202e}q", payload, "--id", id],
+        &["push", queue, payload, "--id", id],
         &["job", "none\u{202e}"],
         &["failures"],
     ] {
@@ -80,8 +65,7 @@ fn json_is_exactly_the_answer_of_the_call_with_its_nulls() {
         &["push", "q", "1", "--id", "b", "--after", "a"],
         &["push", "q", "1", "--id", "c", "--delay", "1h", "--unique", "k"],
     ] {
-        let (code, _, err) = folder.told(arguments);
-        assert_eq!(code, 0, "{arguments:?}: {err}");
+        folder.done(arguments);
     }
     let server = Server::start(&folder, "127.0.0.1:0");
     for (arguments, paths) in [
@@ -111,7 +95,7 @@ fn json_is_exactly_the_answer_of_the_call_with_its_nulls() {
         (&["job", "nobody"], &["/v1/jobs/nobody"]),
     ] {
         let mut command = server.command(&folder, &[&["--json"], arguments].concat());
-        let (_, out, err) = told(&command.output().unwrap());
+        let (_, out, err) = told(&mut command);
         let answer: Value =
             serde_json::from_str(&out).unwrap_or_else(|_| panic!("{arguments:?}: {err}"));
         let mut calls: Vec<Value> = paths.iter().map(|path| server.get(path)).collect();

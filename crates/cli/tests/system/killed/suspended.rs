@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
@@ -18,12 +17,8 @@ use crate::killed::rounds::{SOON, end, field, runs, serve};
 const SHELLS: usize = 8;
 
 /// Waits for a fact, no longer than `SOON`.
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !so() {
-        assert!(begun.elapsed() < SOON, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn until(what: &str, so: impl FnMut() -> bool) {
+    tenure_testkit::tenure::until(SOON, what, so);
 }
 
 /// A script of an interactive shell with job control, at a terminal of its own. `LOCK CMD` in it runs CMD under a lock.

@@ -8,11 +8,12 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tenure_testkit::certificates::{Authority, CertificateFiles, KeyedCertificate};
+use tenure_testkit::tenure::fails;
 use tenure_tls::{HostName, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::operating::{Server, serving, start, tenure, told};
 
 const HERE: [&str; 2] = ["127.0.0.1", "localhost"];
 
@@ -27,10 +28,8 @@ fn home() -> (TempDir, Authority, CertificateFiles) {
 
 fn serve(home: &Path, files: &CertificateFiles, more: &[&str]) -> Command {
     let [certificate, key] = [&files.certificate, &files.key].map(|path| path.to_str().unwrap());
-    let mut arguments = vec!["serve", "--listen", "127.0.0.1:0", "--store", "memory:"];
-    arguments.extend(["--tls-cert", certificate, "--tls-key", key]);
-    arguments.extend(more);
-    tenure(home, &arguments)
+    let tls = ["--store", "memory:", "--tls-cert", certificate, "--tls-key", key];
+    serving(home, &[&tls[..], more].concat())
 }
 
 /// One connection of HTTP/1.1 over TLS.
@@ -157,9 +156,7 @@ fn what_is_wrong_with_a_file_is_told_before_anything_is_served() {
         (&["--tls-client-ca", certificate], "a certificate of the server is not"),
     ] {
         let base = ["serve", "--store", "memory:", "--log-format", "text"];
-        let (code, _, err) = told(&mut tenure(home.path(), &[&base[..], arguments].concat()));
-        assert_eq!(code, 2, "{err}");
-        assert!(err.contains(part), "{part}: {err}");
+        fails(2, &mut tenure(home.path(), &[&base[..], arguments].concat()), part);
     }
 }
 
@@ -206,8 +203,7 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
         let server = start(serve(home.path(), &files, &[]));
         says(&format!("https://{}", server.at), &["--ca", ca], 69, part);
     }
-    let clear =
-        start(tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]));
+    let clear = start(serving(home.path(), &["--store", "memory:"]));
     says(&format!("https://{}", clear.at), &["--ca", ca], 69, "does not speak TLS on this port");
 }
 

@@ -31,6 +31,11 @@ fn tenure(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A server at any port, with these options.
+fn serving(home: &Path, options: &[&str]) -> Command {
+    tenure(home, &[&["serve", "--listen", "127.0.0.1:0"], options].concat())
+}
+
 /// A server in memory or on a folder, and its log.
 fn start(mut command: Command) -> Server {
     Server::start(command.stdout(Stdio::null()), SOON)

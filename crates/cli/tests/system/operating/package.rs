@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::operating::{tenure, told};
+use tenure_testkit::tenure::done;
+
+use crate::operating::tenure;
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").canonicalize().unwrap()
@@ -18,13 +20,6 @@ fn is_here(program: &str) -> bool {
         eprintln!("left out: there is no {program} here");
     }
     here
-}
-
-/// stdout of a program that must succeed.
-fn done(command: &mut Command) -> String {
-    let (code, out, err) = told(command);
-    assert_eq!(code, 0, "{command:?}: {out}{err}");
-    out
 }
 
 fn built(into: &Path) -> PathBuf {
@@ -44,12 +39,8 @@ fn install(package: &Path, root: &Path) {
     }
     let mut dpkg = Command::new("dpkg");
     dpkg.arg(format!("--root={}", root.display())).arg("--log=/dev/null");
-    dpkg.args([
-        "--force-script-chrootless",
-        "--force-not-root",
-        "--force-depends",
-        "--force-bad-path",
-    ]);
+    let forced = ["script-chrootless", "not-root", "depends", "bad-path"];
+    dpkg.arg(format!("--force-{}", forced.join(",")));
     done(dpkg.arg("--install").arg(package));
 }
 

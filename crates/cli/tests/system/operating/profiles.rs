@@ -3,18 +3,16 @@
 use std::fs;
 
 use tempfile::TempDir;
+use tenure_testkit::tenure::fails;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::operating::{Server, serving, start, tenure, told};
 
 const TOKEN: &str = "geheim-token";
 
 /// A server with a token, and a home with a profile for it.
 fn set_up(more: &str) -> (TempDir, Server) {
     let home = tempfile::tempdir().unwrap();
-    let mut command = tenure(
-        home.path(),
-        &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
-    );
+    let mut command = serving(home.path(), &["--store", "memory:", "--log-format", "text"]);
     command.env("TENURE_TOKEN", TOKEN);
     let server = start(command);
     fs::create_dir_all(home.path().join(".config/tenure")).unwrap();
@@ -86,8 +84,7 @@ fn a_wrong_profile_is_told_with_those_that_there_are() {
     assert!(!err.contains("geheim"), "{err}");
     let xdg = home.path().join("elsewhere");
     let mut command = tenure(home.path(), &["--profile", "a", "stats"]);
-    let (code, _, err) = told(command.env("XDG_CONFIG_HOME", &xdg));
-    assert!(code == 2 && err.contains("elsewhere/tenure/config.toml'"), "{err}");
+    fails(2, command.env("XDG_CONFIG_HOME", &xdg), "elsewhere/tenure/config.toml'");
 }
 
 #[test]

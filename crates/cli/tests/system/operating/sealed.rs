@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::{done, once, until};
 
-use crate::operating::{SOON, Server, start, tenure, told};
+use crate::operating::{SOON, Server, serving, start, tenure, told};
 
 const OLD: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 const NEW: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -39,33 +39,28 @@ impl Home {
 
     /// A server; `keys`: the name of its file.
     fn serve(&self, store: &str, keys: Option<&str>) -> Server {
-        let mut command = tenure(self.0.path(), &["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = serving(self.0.path(), &[]);
         command.env("TENURE_STORE", store).env("TENURE_LOG_FORMAT", "text");
-        if let Some(keys) = keys {
-            command.env("TENURE_SEAL_KEY_FILE", self.path(keys));
-        }
+        command.envs(keys.map(|keys| ("TENURE_SEAL_KEY_FILE", self.path(keys))));
         start(command)
+    }
+
+    fn command(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> Command {
+        let mut command = tenure(self.0.path(), arguments);
+        command.env("TENURE_URL", url);
+        command.envs(keys.map(|keys| ("TENURE_SEAL_KEY_FILE", self.path(keys))));
+        command
     }
 
     /// Exit code, stdout and stderr of a command.
     fn run(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> (i32, String, String) {
-        let mut command = tenure(self.0.path(), arguments);
-        command.env("TENURE_URL", url);
-        if let Some(keys) = keys {
-            command.env("TENURE_SEAL_KEY_FILE", self.path(keys));
-        }
-        told(&mut command)
+        told(&mut self.command(url, keys, arguments))
     }
 
+    #[track_caller]
     fn done(&self, url: &str, keys: Option<&str>, arguments: &[&str]) -> String {
-        let (code, out, err) = self.run(url, keys, arguments);
-        assert_eq!(code, 0, "{arguments:?}: {out}{err}");
-        out
+        done(&mut self.command(url, keys, arguments))
     }
-}
-
-fn url(server: &Server) -> String {
-    server.url()
 }
 
 fn holds(place: &Path, word: &str) -> bool {
@@ -101,10 +96,10 @@ fn is_read(home: &Home, url: &str, keys: Option<&str>) {
 fn a_sealed_folder_is_served_saved_and_sealed_again() {
     let home = Home::new();
     let server = home.serve(&home.folder("store"), Some("old"));
-    fill(&home, &url(&server));
-    is_read(&home, &url(&server), None);
+    fill(&home, &server.url());
+    is_read(&home, &server.url(), None);
     let backup = home.path("backup");
-    home.done(&url(&server), None, &["backup", backup.to_str().unwrap()]);
+    home.done(&server.url(), None, &["backup", backup.to_str().unwrap()]);
     home.done("http://127.0.0.1:1", None, &["backup", "verify", backup.to_str().unwrap()]);
     assert_eq!(server.stop().0, Some(0));
     for place in [&home.path("store"), &backup] {
@@ -144,31 +139,25 @@ fn a_sealed_redis_is_led_by_a_server_that_has_the_key() {
     fs::create_dir(home.path("redis")).unwrap();
     let redis = RedisServer::start(Aof::Always, &["--dir", home.path("redis").to_str().unwrap()]);
     let first = home.serve(&redis.url(), Some("old"));
-    fill(&home, &url(&first));
+    fill(&home, &first.url());
     let without = home.serve(&redis.url(), None);
     let read = |server: &Server| {
-        let until = Instant::now() + SOON;
-        loop {
-            let (code, out, err) = home.run(&url(server), None, &["job", "waits", "--json"]);
-            if code == 0 {
-                return assert!(out.contains(MARK), "{out}");
-            }
-            assert!(Instant::now() < until, "{err}: {}", server.said());
-        }
+        let out = once(SOON, "a read job", || {
+            let (code, out, err) = home.run(&server.url(), None, &["job", "waits", "--json"]);
+            if code == 0 { Ok(out) } else { Err(format!("{err}: {}", server.said())) }
+        });
+        assert!(out.contains(MARK), "{out}");
     };
     read(&without);
     // It forwards calls, and does not take the store when the leader is gone.
     first.signal(Signal::SIGKILL);
     without.line("is sealed with the key");
-    let until = Instant::now() + SOON;
-    while !without.exchange("GET /readyz", "").contains("is sealed with the key") {
-        assert!(Instant::now() < until, "{}", without.exchange("GET /readyz", ""));
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    let ready = || without.get("/readyz");
+    until(SOON, "a server without a key", || ready().contains("is sealed with the key"));
     let second = home.serve(&redis.url(), Some("old"));
     read(&second);
     read(&without);
-    is_read(&home, &url(&without), None);
+    is_read(&home, &without.url(), None);
     assert!(!holds(&home.path("redis"), MARK));
     assert!(holds(&home.path("redis"), LABEL));
     assert_eq!((without.stop().0, second.stop().0), (Some(0), Some(0)));

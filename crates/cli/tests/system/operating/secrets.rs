@@ -1,9 +1,9 @@
 //! No payload, no data of a resource, no token and no password is in the log of a server, at any level.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use tenure_testkit::tenure::done;
 
-use crate::operating::{Server, start, tenure, told};
+use crate::logged_in;
+use crate::operating::{serving, start, tenure};
 
 /// Stands in everything that must not be seen.
 const MARK: &str = "geheim7f3a";
@@ -14,28 +14,15 @@ fn nothing_secret_is_logged_even_at_trace() {
         let home = tempfile::tempdir().unwrap();
         let token = format!("{MARK}-token-{}", "x".repeat(32));
         let store = format!("file:{}/store", home.path().display());
-        let mut command = tenure(
-            home.path(),
-            &[
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--store",
-                &store,
-                "--log-level",
-                "trace",
-                "--log-format",
-                format,
-            ],
-        );
+        let options = ["--store", &store, "--log-level", "trace", "--log-format", format];
+        let mut command = serving(home.path(), &options);
         command.env("TENURE_TOKEN", &token);
         let server = start(command);
         let url = server.url();
         let run = |arguments: &[&str]| {
             let mut command = tenure(home.path(), arguments);
             command.env("TENURE_URL", &url).env("TENURE_TOKEN", &token);
-            let (code, out, err) = told(&mut command);
-            assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+            done(&mut command);
         };
         let secret = format!("{{\"password\":\"{MARK}\"}}");
         let gauge = format!("http://user:{MARK}@127.0.0.1:1/{MARK}?key={MARK}");
@@ -43,30 +30,10 @@ fn nothing_secret_is_logged_even_at_trace() {
             format!("echo {MARK} > $TENURE_RESULT_FILE; echo {MARK} > $TENURE_PROGRESS_FILE");
         let label = format!("kind={MARK}");
         run(&["pool", "add", "accounts", "139", "--data", &secret]);
-        run(&[
-            "limit",
-            "set",
-            "site",
-            "--concurrency",
-            "9",
-            "--gauge",
-            &gauge,
-            "--gauge-count",
-            "/n",
-            "--gauge-every",
-            "1s",
-        ]);
-        run(&[
-            "push",
-            "mail",
-            &secret,
-            "--id",
-            "seen",
-            "--need",
-            "pool:accounts",
-            "--label",
-            &label,
-        ]);
+        let gauge = ["--gauge", &gauge, "--gauge-count", "/n", "--gauge-every", "1s"];
+        run(&[&["limit", "set", "site", "--concurrency", "9"], &gauge[..]].concat());
+        let more = ["--id", "seen", "--need", "pool:accounts", "--label", &label];
+        run(&[&["push", "mail", &secret], &more[..]].concat());
         run(&["work", "mail", "--max-jobs", "1", "--", "sh", "-c", &result]);
         run(&["push", "mail", &secret, "--id", "fails"]);
         let says = format!("echo {MARK} >&2; exit 65");
@@ -96,31 +63,16 @@ fn nothing_secret_is_logged_even_at_trace() {
     }
 }
 
-/// A request as browsers send them: it does not mention JSON, which the API would answer.
-fn browsed(server: &Server, head: &str, headers: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(&server.at).unwrap();
-    let length = body.len();
-    let ask = format!(
-        "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(ask.as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
 /// Every page that a link leads to, the metrics and the log, for a visitor with the token.
 #[test]
 fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
     let home = tempfile::tempdir().unwrap();
     let token = format!("{MARK}-token-{}", "x".repeat(32));
     let store = format!("file:{}/store", home.path().display());
-    let listen = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
-    let mut command = tenure(home.path(), &[&listen[..], &["--log-level", "debug"]].concat());
+    let mut command = serving(home.path(), &["--store", &store, "--log-level", "debug"]);
     command.env("TENURE_TOKEN", &token);
     let server = start(command);
     let bearer = format!("WITH Authorization: Bearer {token}");
-    let form = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n";
     let secret = format!("{{\"password\":\"{MARK}\"}}");
     for (path, body) in [
         ("/v1/pools/accounts/resources", format!("[{{\"id\":\"139\",\"data\":{secret}}}]")),
@@ -149,15 +101,13 @@ fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
         format!("{{\"every\":\"1h\",\"job\":{{\"queue\":\"mail\",\"payload\":{secret}}}}}");
     let told = server.exchange(&format!("PUT /v1/schedules/s {bearer}"), &scheduled);
     assert!(told.starts_with("HTTP/1.1 2"), "{told}");
-    let told = browsed(&server, "POST /login", form, &format!("token={token}"));
-    let cookie = told.split("set-cookie: ").nth(1).expect(&told).split(';').next().unwrap();
-    let visitor = format!("Cookie: {cookie}\r\n");
+    let cookie = logged_in(&server, &token);
     let (mut to_see, mut seen) = (vec!["/".to_owned()], std::collections::BTreeSet::new());
     while let Some(path) = to_see.pop() {
         if !seen.insert(path.clone()) || seen.len() > 400 {
             continue;
         }
-        let page = browsed(&server, &format!("GET {path}"), &visitor, "");
+        let page = server.get(&format!("{path} WITH Cookie: {cookie}"));
         assert!(
             page.starts_with("HTTP/1.1 200") || page.starts_with("HTTP/1.1 303"),
             "{path}: {page}"

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::operating::{SOON, Server, start, tenure};
+use crate::operating::{SOON, Server, serving, start};
 
 fn supervised(home: &Path, store: &str, socket: &str) -> Command {
-    let mut command = tenure(home, &["serve", "--listen", "127.0.0.1:0", "--store", store]);
+    let mut command = serving(home, &["--store", store]);
     command.env("NOTIFY_SOCKET", socket);
     command
 }

@@ -1,14 +1,15 @@
 //! Tokens that are changed while a server serves.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nix::sys::signal::Signal;
+use tenure_testkit::tenure::{done, fails, until};
 
-use crate::operating::{Server, start, tenure, told};
+use crate::log_in;
+use crate::operating::{SOON, Server, serving, start, tenure, told};
 
 /// The status with which a call is answered that shows a token.
 fn status(server: &Server, token: &str) -> String {
@@ -21,8 +22,8 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("tokens");
     fs::write(&path, "old-token\n").unwrap();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--token-file"];
-    let server = start(tenure(home.path(), &[&arguments[..], &[path.to_str().unwrap()]].concat()));
+    let options = ["--store", "memory:", "--token-file", path.to_str().unwrap()];
+    let server = start(serving(home.path(), &options));
     let tells = |part: &str| {
         server.line(part);
     };
@@ -40,12 +41,8 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
             });
         }
         let some_calls = || {
-            let before = calls.load(Ordering::Relaxed);
-            let until = std::time::Instant::now() + crate::operating::SOON;
-            while calls.load(Ordering::Relaxed) < before + 20 {
-                assert!(std::time::Instant::now() < until, "nobody calls any more");
-                std::thread::yield_now();
-            }
+            let enough = calls.load(Ordering::Relaxed) + 20;
+            until(SOON, "calls", || calls.load(Ordering::Relaxed) >= enough);
         };
         let stop = Stop(&over);
         some_calls();
@@ -85,23 +82,10 @@ impl Drop for Stop<'_> {
 #[test]
 fn a_wrong_token_at_the_login_is_in_the_log() {
     let home = tempfile::tempdir().unwrap();
-    let mut command =
-        tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]);
+    let mut command = serving(home.path(), &["--store", "memory:"]);
     command.env("TENURE_TOKEN", "right-token");
     let server = start(command);
-    let login = |token: &str| {
-        let body = format!("token={token}&to=/");
-        let mut stream = TcpStream::connect(&server.at).unwrap();
-        let ask = format!(
-            "POST /login HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: \
-             application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(ask.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    };
+    let login = |token: &str| log_in(&server, token);
     assert!(login("right-token").starts_with("HTTP/1.1 303 "));
     assert!(!server.said().contains("a wrong one"));
     for _ in 0..3 {
@@ -113,14 +97,17 @@ fn a_wrong_token_at_the_login_is_in_the_log() {
     assert!(!server.said().contains("geheim"));
 }
 
+/// A command at this server, with this token.
+fn with(server: &Server, token: &str, mut command: Command) -> Command {
+    command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", token);
+    command
+}
+
 /// The answer of `tenure`: its exit code, and stdout or stderr.
 fn run(server: &Server, token: &str, arguments: &[&str]) -> (i32, String) {
     let home = tempfile::tempdir().unwrap();
-    let mut command = tenure(home.path(), arguments);
-    command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", token);
-    let output = command.output().unwrap();
-    let text = if output.status.success() { output.stdout } else { output.stderr };
-    (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+    let (code, out, err) = told(&mut with(server, token, tenure(home.path(), arguments)));
+    (code, if code == 0 { out } else { err })
 }
 
 /// A new token, and its block for the file.
@@ -142,10 +129,8 @@ fn a_token_of_a_file_may_do_what_its_block_says_until_it_is_removed() {
     let (viewer, of_viewer) = new("viewer", &["--scope", "view", "--namespaces", "default,web-*"]);
     fs::write(&path, format!("{of_pusher}{of_viewer}")).unwrap();
     let file = path.to_str().unwrap();
-    let checked = tenure(home.path(), &["token", "check", file]).output().unwrap();
-    assert!(String::from_utf8(checked.stdout).unwrap().contains("pusher  push"));
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
-    let server = start(tenure(home.path(), &arguments));
+    assert!(told(&mut tenure(home.path(), &["token", "check", file])).1.contains("pusher  push"));
+    let server = start(serving(home.path(), &["--store", "memory:", "--tokens", file]));
     assert_eq!(run(&server, &pusher, &["push", "mail", "1", "--id", "j"]).0, 0);
     let (code, why) = run(&server, &pusher, &["push", "other", "1"]);
     assert_eq!(code, 77, "{why}");
@@ -188,22 +173,16 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
     let (spent, of_spent) = new("spent", &["--scopes", "view", "--calls", "1/1h"]);
     fs::write(&path, format!("{of_slow}{of_spent}")).unwrap();
     let file = path.to_str().unwrap();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--tokens", file];
-    let server = start(tenure(home.path(), &arguments));
-    let as_slow = |arguments: &[&str]| {
-        let mut command = tenure(home.path(), arguments);
-        command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", &slow);
-        told(&mut command)
-    };
+    let server = start(serving(home.path(), &["--store", "memory:", "--tokens", file]));
+    let as_slow = |arguments: &[&str]| with(&server, &slow, tenure(home.path(), arguments));
     let ids = ["a", "b", "c", "d"];
     for id in ids {
-        let (code, _, err) = as_slow(&["push", "mail", "1", "--id", id]);
-        assert_eq!(code, 0, "{id}: {err}");
+        done(&mut as_slow(&["push", "mail", "1", "--id", id]));
     }
     let ran = home.path().join("ran");
     let script = format!("echo $TENURE_JOB_ID >> {}", ran.display());
     let work = ["work", "mail", "-c", "1", "--until-empty", "--", "sh", "-c", &script];
-    let (code, _, err) = as_slow(&work);
+    let (code, _, err) = told(&mut as_slow(&work));
     assert_eq!(code, 0, "{err}");
     let text = fs::read_to_string(&ran).unwrap();
     assert_eq!(text.lines().collect::<Vec<_>>(), ids, "{err}");
@@ -216,21 +195,18 @@ fn a_token_with_few_calls_costs_time_and_loses_nothing() {
         &["queue", "set", "full", "--max-waiting", "1"],
         &["push", "full", "1"],
     ] {
-        let (code, _, err) = as_slow(arguments);
-        assert_eq!(code, 0, "{arguments:?}: {err}");
+        done(&mut as_slow(arguments));
     }
     // A full queue is not about the caller.
-    let (code, _, err) = as_slow(&["push", "full", "2"]);
-    assert!(code == 1 && err.contains("takes 1 waiting jobs"), "{code}: {err}");
+    fails(1, &mut as_slow(&["push", "full", "2"]), "takes 1 waiting jobs");
     // Nobody waits for an hour.
     assert_eq!(status(&server, &spent), "200");
     let begun = std::time::Instant::now();
-    let mut command = tenure(home.path(), &["--json", "stats"]);
-    command.env("TENURE_URL", server.url()).env("TENURE_TOKEN", &spent);
-    let (code, out, err) = told(&mut command);
+    let stats = tenure(home.path(), &["--json", "stats"]);
+    let (code, out, err) = told(&mut with(&server, &spent, stats));
     assert_eq!(code, 1, "{out}{err}");
     let no: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&no["code"], &no["caller"]), (&"line_full".into(), &"spent".into()), "{no}");
-    assert!(begun.elapsed() < crate::operating::SOON / 2);
+    assert!(begun.elapsed() < SOON / 2);
     assert_eq!(server.stop().0, Some(0));
 }

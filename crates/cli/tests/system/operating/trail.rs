@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tenure_testkit::tenure::{asked, done, fails, once, until};
 
-use crate::operating::{SOON, Server, start, tenure, told};
+use crate::operating::{SOON, Server, serving, start, tenure, told};
 
 /// Rounds of a server that is killed, and changes of each.
 const ROUNDS: usize = 4;
@@ -20,24 +18,13 @@ const CHANGES: usize = 150;
 
 pub fn serve(home: &Path, more: &[&str]) -> Server {
     let store = format!("file:{}", home.join("data").display());
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
-    start(tenure(home, &[&arguments[..], more].concat()))
+    start(serving(home, &[&["--store", &store], more].concat()))
 }
 
 /// The status of a change, unless the server is gone.
 pub fn set_limit(at: &str, name: &str) -> Option<u16> {
-    let body = r#"{"concurrency": 1}"#;
-    let mut stream = TcpStream::connect(at).ok()?;
-    stream.set_read_timeout(Some(SOON)).ok()?;
-    let ask = format!(
-        "PUT /v1/limits/{name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(ask.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    let body = json!({"concurrency": 1});
+    asked(at, SOON, &format!("PUT /v1/limits/{name}"), &body).ok().map(|(status, _)| status)
 }
 
 /// All lines in the files of a trail.
@@ -79,22 +66,16 @@ fn a_killed_server_loses_no_line_of_a_change_that_it_answered() {
                     }
                 });
             }
-            let until = Instant::now() + SOON;
-            while count.load(Ordering::Relaxed) < CHANGES {
-                assert!(Instant::now() < until, "only {} changes", count.load(Ordering::Relaxed));
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            until(SOON, "changes", || count.load(Ordering::Relaxed) >= CHANGES);
             server.signal(Signal::SIGKILL);
         });
-        let (code, out, err) = ends(home.path(), &["trail", "verify", folder.to_str().unwrap()]);
-        assert_eq!(code, 0, "{out}{err}");
+        done(&mut tenure(home.path(), &["trail", "verify", folder.to_str().unwrap()]));
     }
     // The next start goes on behind the last line.
     let (code, log) = serve(home.path(), &[]).stop();
     assert_eq!(code, Some(0), "{log}");
-    let (code, out, err) =
-        ends(home.path(), &["--json", "trail", "verify", folder.to_str().unwrap()]);
-    assert_eq!(code, 0, "{out}{err}");
+    let verify = ["--json", "trail", "verify", folder.to_str().unwrap()];
+    let out = done(&mut tenure(home.path(), &verify));
     let verified: Value = serde_json::from_str(&out).unwrap();
     let lines = lines(&folder);
     assert_eq!(verified["lines"], lines.len());
@@ -131,8 +112,8 @@ fn a_changed_line_is_found_by_the_command() {
     let cut: String = whole.lines().take(3).map(|line| format!("{line}\n")).collect();
     fs::write(&file, cut).unwrap();
     assert_eq!(ends(home.path(), &["trail", "verify", shown]).0, 0);
-    let (code, _, why) = ends(home.path(), &["trail", "verify", shown, "--anchor", anchor]);
-    assert!(code == 1 && why.contains("lines are missing at the end"), "{why}");
+    let verify = ["trail", "verify", shown, "--anchor", anchor];
+    fails(1, &mut tenure(home.path(), &verify), "lines are missing at the end");
     fs::write(&file, whole.replacen("limit:l0", "limit:l9", 1)).unwrap();
     let (code, _, why) = ends(home.path(), &["trail", "verify", shown]);
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -164,17 +145,13 @@ fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
     fs::write(&path, "").unwrap();
     server.signal(Signal::SIGHUP);
     server.line("the previous ones stay");
-    let until = Instant::now() + SOON;
-    let list = loop {
+    let list = once(SOON, "two lines", || {
         let (code, list, why) = run(&["--json", "trail", "--since", "1h", "--op", "tokens_*"]);
         assert_eq!(code, 0, "{why}");
         let list: Value = serde_json::from_str(&list).unwrap();
-        if list["items"].as_array().unwrap().len() >= 2 {
-            break list;
-        }
-        assert!(Instant::now() < until, "{list}");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+        let has_both = list["items"].as_array().unwrap().len() >= 2;
+        if has_both { Ok(list) } else { Err(list.to_string()) }
+    });
     let codes: Vec<&Value> =
         list["items"].as_array().unwrap().iter().map(|line| &line["code"]).collect();
     assert_eq!(codes, [&Value::from("unusable"), &Value::Null]);
@@ -196,16 +173,13 @@ fn files_that_are_read_again_and_calls_are_listed_by_the_command() {
 #[test]
 fn a_trail_may_go_to_stderr_or_nowhere() {
     let home = tempfile::tempdir().unwrap();
-    let memory = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:"];
-    let server = start(tenure(home.path(), &[&memory[..], &["--trail", "-"]].concat()));
+    let server = start(serving(home.path(), &["--store", "memory:", "--trail", "-"]));
     assert_eq!(set_limit(&server.at, "site"), Some(201));
     let line: Value = serde_json::from_str(&server.line("\"op\":\"put_limit\"")).unwrap();
     assert_eq!((&line["seq"], &line["targets"][0]), (&Value::from(1), &Value::from("limit:site")));
     drop(server);
-    let required =
-        tenure(home.path(), &[&memory[..], &["--trail-required"]].concat()).output().unwrap();
-    assert_eq!(required.status.code(), Some(2), "{required:?}");
-    assert!(String::from_utf8_lossy(&required.stderr).contains("--trail DIR"), "{required:?}");
+    let required = ["--store", "memory:", "--trail-required"];
+    fails(2, &mut serving(home.path(), &required), "--trail DIR");
     let server = serve(home.path(), &["--trail-bytes", "0"]);
     assert_eq!(set_limit(&server.at, "site"), Some(201));
     assert!(!home.path().join("data/trail").exists());
@@ -221,8 +195,7 @@ fn the_first_set_of_a_limit_that_is_only_in_use_leaves_one_line() {
     assert!(server.exchange("DELETE /v1/limits/held", "").starts_with("HTTP/1.1 204 "));
     let url = server.url();
     let set = ["--url", &url, "limit", "set", "held", "--concurrency", "2"];
-    let (code, _, err) = ends(home.path(), &set);
-    assert_eq!(code, 0, "{err}");
+    done(&mut tenure(home.path(), &set));
     assert_eq!(server.stop().0, Some(0));
     let all = lines(&home.path().join("data/trail"));
     let about = all.iter().filter(|line| line["targets"][0] == "limit:held");

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tenure_testkit::tenure::done;
 
+use crate::operating::tenure;
 use crate::operating::trail::{ends, lines, serve, set_limit};
 
 /// A line as far as a test knows it: its operation, caller, way, targets, status and code.
@@ -15,8 +17,7 @@ fn shown(line: &Value) -> Value {
 /// The lines in the trail of a folder, which is verified.
 fn verified(home: &Path, store: &str) -> Vec<Value> {
     let trail = home.join(store).join("trail");
-    let (code, out, why) = ends(home, &["trail", "verify", trail.to_str().unwrap()]);
-    assert_eq!(code, 0, "{out}{why}");
+    done(&mut tenure(home, &["trail", "verify", trail.to_str().unwrap()]));
     lines(&trail)
 }
 
@@ -35,8 +36,7 @@ fn a_copy_and_a_restore_leave_lines_in_the_trails_of_their_folders() {
     assert_eq!(lines(&home.join("data/trail")).len(), before);
     let backup = home.join("backup");
     let at = server.url();
-    let (code, _, why) = ends(home, &["--url", &at, "backup", backup.to_str().unwrap()]);
-    assert_eq!(code, 0, "{why}");
+    done(&mut tenure(home, &["--url", &at, "backup", backup.to_str().unwrap()]));
     assert_eq!(server.stop().0, Some(0));
 
     let (code, _, why) = ends(home, &["copy", "--from", &from, "--to", &to]);
@@ -72,8 +72,7 @@ fn a_copy_and_a_restore_leave_lines_in_the_trails_of_their_folders() {
     assert_eq!(shown(verified(home, "copied").last().unwrap()), tried);
     // A trail in a folder without a store is no obstacle.
     fs::create_dir_all(home.join("restored/trail")).unwrap();
-    let (code, _, why) = ends(home, &["restore", file, "--to", &restored, "--no-wait"]);
-    assert_eq!(code, 0, "{why}");
+    done(&mut tenure(home, &["restore", file, "--to", &restored, "--no-wait"]));
     let done = json!(["restore", "command", "offline", targets(&restored), 200, null]);
     assert_eq!(shown(verified(home, "restored").last().unwrap()), done);
     assert_eq!(set_limit(&serve(home, &[]).at, "site"), Some(200), "the source is served again");

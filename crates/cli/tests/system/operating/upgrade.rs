@@ -8,13 +8,13 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::{done, once, until};
 
-use crate::operating::{SOON, Server, start, tenure, told};
+use crate::operating::{SOON, Server, serving, start, tenure, told};
 
 /// Where SQLite keeps the format of a folder: four bytes, the greatest first.
 const FORMAT_AT: u64 = 60;
@@ -31,7 +31,7 @@ fn unpack(name: &str, to: &Path) {
 
 /// A server on a store; its address may hold a password, so it is no argument.
 fn serve(home: &Path, store: &str) -> Server {
-    let mut command = tenure(home, &["serve", "--listen", "127.0.0.1:0"]);
+    let mut command = serving(home, &[]);
     command.env("TENURE_STORE", store);
     start(command)
 }
@@ -143,11 +143,10 @@ fn leases_go_on(server: &Server) {
     let refused = answer(server, "POST /v1/leases", &lock);
     assert_eq!(refused["reasons"][0]["holders"][0]["holder"], "guard", "{refused}");
 
-    let end = Instant::now() + SOON;
-    while job(server, "orphan")["lost"] != 1 {
-        assert!(Instant::now() < end, "not taken back: {}", job(server, "orphan"));
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    once(SOON, "the orphan to be taken back", || match job(server, "orphan") {
+        orphan if orphan["lost"] == 1 => Ok(()),
+        orphan => Err(orphan.to_string()),
+    });
     let settle = json!({"settle": [
         {"lease": held, "outcome": "succeeded", "result": 1},
         {"lease": guard, "outcome": "released"},
@@ -201,15 +200,10 @@ fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
     for name in ["layout-11.rdb.gz", "layout-12.rdb.gz"] {
         let redis = redis_of(&home.path().join(name), name);
         let server = serve(home.path(), &redis.url());
-        let end = Instant::now() + SOON;
-        let ready = loop {
+        let ready = once(SOON, "a refusal", || {
             let ready = get(&server, "/readyz").to_string();
-            if ready.contains("has namespaces under") {
-                break ready;
-            }
-            assert!(Instant::now() < end, "{ready}");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        };
+            if ready.contains("has namespaces under") { Ok(ready) } else { Err(ready) }
+        });
         assert!(ready.contains("with that release copy them to a folder"), "{ready}");
     }
 
@@ -217,14 +211,9 @@ fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
     let redis = RedisServer::start(Aof::Off, &[]);
     unpack("layout-11.moved.gz", &home.path().join("moved/tenure.db"));
     let mut copy = tenure(home.path(), &["copy", "--from", "file:./moved", "--to", &redis.url()]);
-    let (code, out, err) = told(copy.current_dir(home.path()));
-    assert_eq!(code, 0, "{out}{err}");
+    done(copy.current_dir(home.path()));
     let server = serve(home.path(), &redis.url());
-    let end = Instant::now() + SOON;
-    while !server.exchange("GET /readyz", "").starts_with("HTTP/1.1 200 ") {
-        assert!(Instant::now() < end, "nobody owns the store");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    until(SOON, "an owner of the store", || server.look("/readyz").0 == 200);
     all_is_there(&server, 0);
     let held = job(&server, "held");
     assert_eq!((&held["state"], &held["attempt"]), (&json!("ready"), &json!(0)), "{held}");

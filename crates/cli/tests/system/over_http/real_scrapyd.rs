@@ -1,6 +1,5 @@
 //! The same with a scrapyd as PyPI has it, which `./test` puts into `target/tools/scrapyd`.
 
-use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use tenure_testkit::wants;
 
 use crate::over_http::ours::{Tenure, until};
 
@@ -43,16 +43,6 @@ class Dies(scrapy.Spider):
         os.kill(os.getpid(), 9)
         yield
 "#;
-
-/// Whether it is to run: not if `TENURE_WITHOUT` names it, which is reported. A machine without scrapyd is no reason.
-fn wanted() -> bool {
-    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
-    let left_out = without.split(',').any(|name| name.trim() == "scrapyd");
-    if left_out {
-        let _ = writeln!(std::io::stderr(), "left out: the test with a real scrapyd");
-    }
-    !left_out
-}
 
 fn program() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
@@ -110,7 +100,7 @@ impl Drop for Real {
 
 #[test]
 fn a_real_scrapyd_runs_a_spider_once_across_a_killed_worker() {
-    if !wanted() {
+    if !wants("scrapyd") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -38,6 +38,13 @@ pub fn worker_with_ttl(
     worker
 }
 
+/// A server of Tenure, a scrapyd, and a worker between them.
+pub fn at_work() -> (Tenure, FakeScrapyd, Process) {
+    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
+    let worker = worker(&tenure, &scrapyd, &[]);
+    (tenure, scrapyd, worker)
+}
+
 /// Nothing that is secret was said.
 pub fn is_discreet(tenure: &Tenure, workers: &[&Process]) {
     let all: String = workers.iter().map(|worker| worker.said()).chain([tenure.said()]).collect();
@@ -48,8 +55,7 @@ pub fn is_discreet(tenure: &Tenure, workers: &[&Process]) {
 
 #[test]
 fn a_spider_has_the_id_of_its_job_and_its_log_gives_the_result() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, worker) = at_work();
     let mut pushed = job("visit-42");
     pushed["payload"]["args"] = json!({"page":7});
     pushed["payload"]["settings"] = json!({"DOWNLOAD_DELAY":2});
@@ -76,8 +82,7 @@ fn a_spider_has_the_id_of_its_job_and_its_log_gives_the_result() {
 
 #[test]
 fn a_retried_spider_keeps_its_id_and_ignores_older_logs() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let _worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, _worker) = at_work();
     tenure.push(&job("a"));
     until("it runs", || scrapyd.runs("a"));
     scrapyd.look().finish("a", "closespider_errorcount");
@@ -96,8 +101,7 @@ fn a_retried_spider_keeps_its_id_and_ignores_older_logs() {
 
 #[test]
 fn a_reused_id_does_not_find_an_earlier_run() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let _worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, _worker) = at_work();
     for day in 1..=2 {
         tenure.push(&job("a"));
         until("it runs", || scrapyd.starts("a") == day && scrapyd.runs("a"));
@@ -109,8 +113,7 @@ fn a_reused_id_does_not_find_an_earlier_run() {
 
 #[test]
 fn a_refused_or_malformed_spider_fails_with_a_sentence() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, worker) = at_work();
     let mut unknown = job("unknown");
     unknown["payload"]["spider"] = json!("nobody");
     let mut misspelt = job("misspelt");
@@ -133,8 +136,7 @@ fn a_refused_or_malformed_spider_fails_with_a_sentence() {
 
 #[test]
 fn a_cancelled_job_cancels_its_spider_and_can_be_run_again() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let _worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, _worker) = at_work();
     tenure.push(&job("a"));
     until("it runs", || scrapyd.runs("a"));
     tenure.ask("POST /v1/jobs/a/cancel", &json!({}));
@@ -150,8 +152,7 @@ fn a_cancelled_job_cancels_its_spider_and_can_be_run_again() {
 
 #[test]
 fn a_run_whose_time_is_over_is_ended_before_the_next_one_starts() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let _worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, _worker) = at_work();
     scrapyd.look().cancel_reason = None;
     let mut slow = job("a");
     slow["timeout"] = json!("2s");

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::over_http::ours::{Tenure, until};
 use crate::over_http::scrapyd::{FakeScrapyd, Mood};
-use crate::over_http::spiders::{is_discreet, job, worker, worker_with_ttl};
+use crate::over_http::spiders::{at_work, is_discreet, job, worker, worker_with_ttl};
 
 #[test]
 fn a_worker_that_is_killed_leaves_its_spider_to_the_next_one() {
@@ -77,8 +77,7 @@ fn a_late_scrapyd_gets_the_spider_with_a_later_attempt() {
 
 #[test]
 fn a_scrapyd_is_asked_again_after_garbage_or_a_restart() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, worker) = at_work();
     tenure.push(&job("a"));
     until("it runs", || scrapyd.runs("a"));
     scrapyd.look().mood = Mood::Garbage;
@@ -100,8 +99,7 @@ fn a_scrapyd_is_asked_again_after_garbage_or_a_restart() {
 
 #[test]
 fn a_run_that_scrapyd_has_forgotten_and_that_left_no_log_fails() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let _worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, _worker) = at_work();
     let mut once = job("a");
     once["retry"]["max_attempts"] = json!(1);
     tenure.push(&once);
@@ -128,8 +126,7 @@ fn a_run_that_scrapyd_has_forgotten_and_that_left_no_log_fails() {
 
 #[test]
 fn an_answer_that_is_lost_starts_no_second_spider() {
-    let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
-    let worker = worker(&tenure, &scrapyd, &[]);
+    let (tenure, scrapyd, worker) = at_work();
     scrapyd.look().mood = Mood::Cuts;
     let mut patient = job("a");
     patient["retry"]["max_attempts"] = json!(0);

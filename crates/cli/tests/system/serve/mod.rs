@@ -12,12 +12,12 @@ mod shared_trail;
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tenure_testkit::tenure::{Server, exchange};
+use tenure_testkit::tenure::{Server, exchange, read};
 
 /// No wait for a server is longer.
 const SOON: Duration = Duration::from_secs(120);
@@ -71,15 +71,10 @@ fn push_with_wait_returns_the_result_of_the_job() {
         tenure(&["--url", &url, "work", "q", "-c", "2", "--", "sh", "-c", script], None)
             .spawn()
             .unwrap();
-    let told = |child: Child| {
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (status.code(), text(stdout), text(stderr))
-    };
-    let (code, out, err) = told(good);
-    assert_eq!((code, out.as_str()), (Some(0), "7\n"), "{err}");
-    let (code, out, err) = told(bad);
-    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    let (code, out, err) = read(good.wait_with_output().unwrap());
+    assert_eq!((code, out.as_str()), (0, "7\n"), "{err}");
+    let (code, out, err) = read(bad.wait_with_output().unwrap());
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
     assert!(err.contains("job 'bad' failed"), "{err}");
     kill(Pid::from_raw(worker.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
     worker.wait().unwrap();

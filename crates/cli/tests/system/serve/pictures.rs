@@ -1,8 +1,9 @@
 //! The pictures of the dashboard go on over a restart of the server, by the events that its store keeps.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tenure_testkit::tenure::once;
 
 use crate::serve::{Server, ask, end, start, start_with};
 
@@ -18,16 +19,10 @@ fn runs(server: &Server) -> Option<u64> {
 
 /// Waits until the overview shows this many runs.
 fn until(server: &Server, wanted: u64) {
-    let begun = Instant::now();
-    while runs(server) != Some(wanted) {
-        assert!(
-            begun.elapsed() < LONG,
-            "{:?} runs, not {wanted}: {}",
-            runs(server),
-            server.get("/")
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    once(LONG, &format!("{wanted} runs"), || match runs(server) {
+        Some(shown) if shown == wanted => Ok(()),
+        shown => Err(format!("{shown:?}: {}", server.get("/"))),
+    });
 }
 
 fn call(server: &Server, path: &str, body: &str) -> Value {

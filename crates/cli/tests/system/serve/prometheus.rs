@@ -6,10 +6,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
-use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted as redis_wanted};
+use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted};
+use tenure_testkit::tenure::once;
+use tenure_testkit::wants;
 
 use crate::serve::{SOON, Server, ask, tenure};
 
@@ -39,18 +41,6 @@ const FIRED: [&str; 5] = [
     "TenureLeasesLost",
 ];
 const JOBS: usize = 200;
-
-/// Whether this run is to have a Prometheus: not if `TENURE_WITHOUT` names it, which is then reported past the harness.
-/// A machine without it is no reason.
-fn wanted() -> bool {
-    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
-    let wanted = !without.split(',').any(|name| name.trim() == "prometheus");
-    if !wanted {
-        let _ =
-            writeln!(std::io::stderr(), "left out: a real Prometheus (TENURE_WITHOUT={without})");
-    }
-    wanted
-}
 
 /// A Prometheus of this test's own; it ends with it.
 struct Prometheus {
@@ -126,15 +116,10 @@ impl Prometheus {
     }
 
     fn until_well(&self, query: &str, well: impl Fn(&[(Value, f64)]) -> bool) {
-        let end = Instant::now() + WAIT_MAX;
-        loop {
+        once(WAIT_MAX, query, || {
             let found = self.query(query);
-            if well(&found) {
-                return;
-            }
-            assert!(Instant::now() < end, "{query} stays {found:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            if well(&found) { Ok(()) } else { Err(format!("it stays {found:?}")) }
+        });
     }
 
     fn firing(&self) -> HashSet<String> {
@@ -145,15 +130,11 @@ impl Prometheus {
     }
 
     fn until_firing(&self, wanted: &[&str]) {
-        let end = Instant::now() + WAIT_MAX;
-        loop {
+        once(WAIT_MAX, "alerts", || {
             let firing = self.firing();
-            if wanted.iter().all(|name| firing.contains(*name)) {
-                return;
-            }
-            assert!(Instant::now() < end, "of {wanted:?} only {firing:?} fire");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            let all = wanted.iter().all(|name| firing.contains(*name));
+            if all { Ok(()) } else { Err(format!("of {wanted:?} only {firing:?} fire")) }
+        });
     }
 }
 
@@ -220,7 +201,7 @@ fn late(server: &Server) -> usize {
 
 #[test]
 fn the_alert_rules_are_valid_and_fire_only_in_trouble() {
-    if !wanted() {
+    if !wants("prometheus") {
         return;
     }
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus");
@@ -235,11 +216,11 @@ fn the_alert_rules_are_valid_and_fire_only_in_trouble() {
 
 #[test]
 fn a_prometheus_gathers_what_was_done_and_its_alerts_fire() {
-    if !wanted() {
+    if !wants("prometheus") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let redis = redis_wanted().then(|| RedisServer::start(Aof::Off, &[]));
+    let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]));
     let mut stores = vec![format!("file:{}", dir.path().join("store").display())];
     stores.extend(redis.as_ref().map(RedisServer::url));
     let servers: Vec<Server> = stores.iter().map(|store| served(store)).collect();

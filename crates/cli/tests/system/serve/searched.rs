@@ -10,6 +10,7 @@ use tenure::core::job::JobState;
 use tenure::{Client, Job, JobRef, Told};
 use tenure_testkit::needs_redis;
 use tenure_testkit::redis::{Aof, RedisServer};
+use tenure_testkit::tenure::{done, read, told};
 use tokio::time::timeout;
 
 use super::shared::{LONG, owner, sharing};
@@ -27,10 +28,11 @@ struct Runs {
     twice_at_once: Vec<String>,
 }
 
-fn stdout(output: &Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    String::from_utf8(output.stdout.clone()).unwrap()
+/// stdout of a command that ended well.
+fn stdout(output: Output) -> String {
+    let (code, out, err) = read(output);
+    assert_eq!(code, 0, "{err}");
+    out
 }
 
 #[test]
@@ -83,24 +85,16 @@ fn clients_of_every_kind_go_on_when_the_leader_is_killed() {
             killed.signal(Signal::SIGKILL);
             drop(killed);
         }
-        stdout(&command(&["push", "q", "--id", &format!("{n:02}")]).output().unwrap());
+        done(&mut command(&["push", "q", "--id", &format!("{n:02}")]));
     }
     // The servers that are left have a leader too.
     owner(&servers);
-    let work = command(&[
-        "work",
-        "late",
-        "--until-empty",
-        "--",
-        "sh",
-        "-c",
-        "echo 49 > $TENURE_RESULT_FILE",
-    ]);
-    stdout(&{ work }.output().unwrap());
-    let told = waits.wait_with_output().unwrap();
-    assert!(stdout(&told).contains("49"), "{told:?}");
+    let script = "echo 49 > $TENURE_RESULT_FILE";
+    done(&mut command(&["work", "late", "--until-empty", "--", "sh", "-c", script]));
+    let result = stdout(waits.wait_with_output().unwrap());
+    assert!(result.contains("49"), "{result}");
     drop(locks.stdin.take());
-    stdout(&locks.wait_with_output().unwrap());
+    stdout(locks.wait_with_output().unwrap());
     let read = runtime.block_on(async { timeout(LONG, reading).await.unwrap().unwrap() });
     assert_eq!(read.len(), PUSHES);
     stopper.drain();
@@ -140,9 +134,8 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
         &["store", "compact", "--store", &given],
         &["doctor", &given],
     ] {
-        let output = tenure(args, None).output().unwrap();
-        let log = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        let log = log.concat().split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, out, err) = told(&mut tenure(args, None));
+        let log = (out + &err).split_whitespace().collect::<Vec<_>>().join(" ");
         let says = format!("start one: tenure serve --store {shown}");
         assert!(log.contains(&says) && !log.contains("geheim"), "{args:?}: {log}");
     }
@@ -154,21 +147,18 @@ fn status_and_doctor_look_at_the_servers_of_a_list() {
     owner(&servers);
     let list = format!("http://127.0.0.1:1,http://{},http://{}", servers[0].at, servers[1].at);
     for url in [list.clone(), redis.url()] {
-        let output = tenure(&["--url", &url, "status", "--json"], None).output().unwrap();
-        let said = stdout(&output);
+        let said = done(&mut tenure(&["--url", &url, "status", "--json"], None));
         assert!(said.contains("\"ready\":true"), "{said}");
     }
-    let output = tenure(&["--url", &list, "doctor"], None).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let (code, said, _) = told(&mut tenure(&["--url", &list, "doctor"], None));
+    assert_eq!(code, 1, "{said}");
     for server in &servers {
         assert!(said.contains(&format!("\nhttp://{}\n", server.at)), "{said}");
     }
     assert!(said.contains("\nhttp://127.0.0.1:1\nwrong  reached"), "{said}");
     assert!(!said.contains("all in all"), "nothing stands there: {said}");
     // Findings about the whole store stand below the address of the Redis, those about a server below its own.
-    let output = tenure(&["doctor", &redis.url()], None).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let (_, said, _) = told(&mut tenure(&["doctor", &redis.url()], None));
     assert!(said.starts_with(&format!("{}\nok     version ", redis.url())), "{said}");
     for server in &servers {
         assert!(said.contains(&format!("\nhttp://{}\nok     token ", server.at)), "{said}");

@@ -14,6 +14,7 @@ use tenure::url::StoreUrl;
 use tenure_engine_api::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_testkit::tenure::once;
 use tokio::runtime::Runtime;
 
 use super::{Server, start};
@@ -38,20 +39,25 @@ pub fn remote(server: &Server) -> Remote {
 
 /// The place of the server that leads the store among these, once one does and the others know it.
 pub fn owner(servers: &[Server]) -> usize {
-    let begun = Instant::now();
-    loop {
-        let said: Vec<String> = servers.iter().map(|server| server.get("/readyz")).collect();
-        let owns = |said: &String| said.contains("the server answers calls");
-        let knows = |said: &String| said.contains("which owns the store");
-        let forwarding_server = said.iter().filter(|said| knows(said)).count();
-        if let (Some(owner), true) =
-            (said.iter().position(owns), forwarding_server + 1 == servers.len())
-        {
-            return owner;
-        }
-        assert!(begun.elapsed() < LONG, "nobody owns the store: {said:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    owner_by(servers, |server| server.get("/readyz"))
+}
+
+/// The same, as the answers to `/readyz` say, however they are asked for.
+pub fn owner_by(servers: &[Server], ready: impl Fn(&Server) -> String) -> usize {
+    once(LONG, "a server that owns the store", || {
+        let said: Vec<String> = servers.iter().map(&ready).collect();
+        let owner = said.iter().position(|said| said.contains("the server answers calls"));
+        let forward = said.iter().filter(|said| said.contains("which owns the store")).count();
+        owner.filter(|_| forward + 1 == servers.len()).ok_or_else(|| format!("{said:?}"))
+    })
+}
+
+/// The first output that has this part.
+pub fn until_said(part: &str, mut says: impl FnMut() -> String) -> String {
+    once(LONG, part, || {
+        let said = says();
+        if said.contains(part) { Ok(said) } else { Err(said) }
+    })
 }
 
 pub async fn push(through: &Remote, id: String) {
@@ -130,15 +136,9 @@ fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
     let owns = owner(&servers);
     let (owns, other) = (&servers[owns], &servers[1 - owns]);
     runtime.block_on(push(&remote(other), "shown-by-both".to_owned()));
-    let begun = Instant::now();
     // The metrics are those of a moment ago.
-    while !other
-        .get("/metrics")
-        .contains("tenure_jobs{namespace=\"default\",queue=\"q\",state=\"ready\"} 1")
-    {
-        assert!(begun.elapsed() < LONG, "{}", other.get("/metrics"));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let ready = "tenure_jobs{namespace=\"default\",queue=\"q\",state=\"ready\"} 1";
+    until_said(ready, || other.get("/metrics"));
     for server in [owns, other] {
         let page = server.get("/jobs");
         assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("shown-by-both"), "{page}");
@@ -201,11 +201,7 @@ fn a_follower_writes_snapshots_and_after_its_death_the_leader() {
     };
     // A server is asked that has rows.
     runtime.block_on(push(&through, "first".to_owned()));
-    let begun = Instant::now();
-    while !owner.get("/readyz").contains("is 0 entries behind") {
-        assert!(begun.elapsed() < LONG, "{}", owner.get("/readyz"));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_said("is 0 entries behind", || owner.get("/readyz"));
     push_until(all, &mut pushed, || is_named("-1"));
     push_until(all, &mut pushed, || own(&redis, "writing").ends_with("-2"));
     standby.signal(Signal::SIGKILL);

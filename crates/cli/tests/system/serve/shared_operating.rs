@@ -7,28 +7,19 @@ use nix::sys::signal::Signal;
 use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
 use tenure_testkit::redis::RedisServer;
+use tenure_testkit::tenure::{done, once, told};
 
-use super::shared::{LONG, sharing};
+use super::shared::{LONG, sharing, until_said as until};
 use super::{SOON, Server, ended, start, start_with, tenure};
 
 /// stdout of a command that must end well.
 fn said(args: &[&str]) -> String {
-    let output = tenure(args, None).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    done(&mut tenure(args, None))
 }
 
-/// Returns the first output that has this part.
-fn until(part: &str, mut says: impl FnMut() -> String) -> String {
-    let begun = Instant::now();
-    loop {
-        let said = says();
-        if said.contains(part) {
-            return said;
-        }
-        assert!(begun.elapsed() < LONG, "{part:?} is never said: {said}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// What `tenure store show` says; nothing before there is a store.
+fn shown(store: &str) -> String {
+    told(&mut tenure(&["store", "show", "--store", store], None)).1
 }
 
 #[test]
@@ -36,14 +27,9 @@ fn store_settings_come_from_the_first_server_until_changed() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
     let store = redis.url();
-    // Without a store it says nothing there.
-    let show = || {
-        let output = tenure(&["store", "show", "--store", &store], None).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let mut nobody = tenure(&["store", "show", "--store", &store], None);
-    let nobody = nobody.output().unwrap();
-    assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
+    let show = || shown(&store);
+    let (code, said_by_nobody) = ended(tenure(&["store", "show", "--store", &store], None));
+    assert_eq!(code, Some(1), "{said_by_nobody}");
     let first = start_with(&store, &["--retain-bytes", "64MiB", "--events-bytes", "1MiB"], None);
     until("retain bytes  64 MiB", show);
     let second =
@@ -56,18 +42,8 @@ fn store_settings_come_from_the_first_server_until_changed() {
     );
     let ready = until("is 0 entries behind", || first.get("/readyz"));
     assert!(ready.contains("owns the store, at epoch") && ready.contains("localhost:9"), "{ready}");
-    let set = [
-        "store",
-        "set",
-        "--store",
-        &store,
-        "--patience",
-        "3s",
-        "--events-bytes",
-        "0",
-        "--forgets",
-        "never",
-    ];
+    let settings = ["--patience", "3s", "--events-bytes", "0", "--forgets", "never"];
+    let set = [&["store", "set", "--store", &store], &settings[..]].concat();
     assert_eq!(
         said(&set).trim_end(),
         "the store has patience 3s, events_bytes 0, forgets never now"
@@ -81,10 +57,8 @@ fn store_settings_come_from_the_first_server_until_changed() {
     let compacted = said(&["store", "compact", "--store", &store]);
     assert!(compacted.starts_with("there is a new snapshot: "), "{compacted}");
     // No server listens at the advertised address: the doctor says that it cannot be reached.
-    let mut doctor = tenure(&["doctor", &store], None);
-    let doctor = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
-    let words: Vec<&str> = doctor.split_whitespace().collect();
-    let doctor = words.join(" ");
+    let (_, doctor, _) = told(&mut tenure(&["doctor", &store], None));
+    let doctor = doctor.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(doctor.contains("leads the store, at epoch"), "{doctor}");
     assert!(doctor.contains("http://localhost:9 (0.1.0), a standby"), "{doctor}");
     assert!(doctor.contains("cannot be reached from here"), "{doctor}");
@@ -117,10 +91,7 @@ fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     let Some((redis, _, _)) = sharing(0) else { return };
     let store = redis.url();
     let mut server = start_with(&store, &[], None);
-    until("wrote ", || {
-        let output = tenure(&["store", "show", "--store", &store], None).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    });
+    until("wrote ", || shown(&store));
     server.kill();
     let begun = Instant::now();
     let (code, output) = ended(tenure(&["store", "compact", "--store", &store], None));
@@ -161,11 +132,9 @@ impl EncryptedServers {
 
     /// The addresses of all servers, that of the leader first.
     fn addresses(&self) -> Vec<String> {
-        let output =
-            tenure(&["--json", "store", "show", "--store", &self.store], None).output().unwrap();
-        let Ok(shown) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
-            return Vec::new();
-        };
+        let shown = ["--json", "store", "show", "--store", &self.store];
+        let (_, shown, _) = told(&mut tenure(&shown, None));
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
         let servers = shown["servers"].as_array().cloned().unwrap_or_default();
         let (mut owner, rest): (Vec<_>, Vec<_>) =
             servers.into_iter().partition(|one| one["owns"] == true);
@@ -174,8 +143,7 @@ impl EncryptedServers {
     }
 
     fn push(&self, url: &str, id: &str) {
-        let output = self.trusting(&["--url", url, "push", "q", "--id", id]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        done(&mut self.trusting(&["--url", url, "push", "q", "--id", id]));
     }
 }
 
@@ -189,15 +157,10 @@ fn https_servers_with_a_private_authority_forward_and_take_over() {
     let store = redis.url();
     let of = EncryptedServers { _redis: redis, folder, store };
     let mut servers = vec![of.start(), of.start()];
-    let begun = Instant::now();
-    let all = loop {
+    let all = once(LONG, "two servers", || {
         let all = of.addresses();
-        if all.len() == 2 {
-            break all;
-        }
-        assert!(begun.elapsed() < LONG, "{all:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    };
+        if all.len() == 2 { Ok(all) } else { Err(format!("{all:?}")) }
+    });
     let urls: Vec<String> = servers.iter().map(|server| format!("https://{}", server.at)).collect();
     assert!(all.iter().all(|url| urls.contains(url)), "{all:?}, {urls:?}");
     of.push(&all[0], "at-the-owner");
@@ -207,7 +170,6 @@ fn https_servers_with_a_private_authority_forward_and_take_over() {
     owner.signal(Signal::SIGKILL);
     of.push(&all[1], "after-the-takeover");
     for id in ["at-the-owner", "passed-on", "after-the-takeover"] {
-        let output = of.trusting(&["--url", &all[1], "job", id]).output().unwrap();
-        assert!(output.status.success(), "{id}: {}", String::from_utf8_lossy(&output.stderr));
+        done(&mut of.trusting(&["--url", &all[1], "job", id]));
     }
 }

@@ -2,18 +2,16 @@
 //! caller whom the other server knows.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tenure_server::token_hash;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-use super::shared::LONG;
+use super::shared::owner_by;
 use super::{Server, end, start_with};
+use crate::{OWN_FORM, logged_in};
 
 fn token(name: &str) -> String {
     format!("tnr_{name}_of-more-than-thirty-two-characters")
@@ -31,53 +29,24 @@ fn tokens(path: &Path, all: &[(&str, &[&str])]) {
     fs::write(path, all.iter().map(one).collect::<String>()).unwrap();
 }
 
-/// An answer: its head and body.
-fn call(server: &Server, head: &str, headers: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(&server.at).unwrap();
-    stream.set_read_timeout(Some(LONG)).unwrap();
-    let ask = format!(
-        "{head} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}",
-        server.at,
-        body.len()
-    );
-    stream.write_all(ask.as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
 fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap()
 }
 
 /// Calls the API with the token of this name.
-fn api(server: &Server, name: &str, head: &str, body: &str) -> String {
-    let media = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-    call(server, head, &format!("Authorization: Bearer {}\r\n{media}", token(name)), body)
+fn api(server: &Server, name: &str, call: &str, body: &str) -> String {
+    server.exchange(&format!("{call} WITH Authorization: Bearer {}", token(name)), body)
 }
 
 /// Sends a form in a session of the token of this name.
 fn form(server: &Server, name: &str, path: &str, fields: &str) -> String {
-    let own = "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";
-    let login = call(server, "POST /login", own, &format!("token={}", token(name)));
-    let cookie = login.split("set-cookie: ").nth(1).unwrap_or_else(|| panic!("{login}"));
-    let cookie = cookie.split(';').next().unwrap();
-    call(server, &format!("POST {path}"), &format!("{own}Cookie: {cookie}\r\n"), fields)
+    let cookie = logged_in(server, &token(name));
+    server.exchange(&format!("POST {path} WITH {OWN_FORM}\r\nCookie: {cookie}"), fields)
 }
 
-/// Waits until one of these servers leads the store and the others know it, and answers its place.
+/// The place of the server that leads the store, once the other one knows it.
 fn leader(servers: &[Server]) -> usize {
-    let begun = Instant::now();
-    loop {
-        let said: Vec<_> = servers.iter().map(|one| api(one, "ann", "GET /readyz", "")).collect();
-        let leads = said.iter().position(|said| said.contains("the server answers calls"));
-        let follow = said.iter().filter(|said| said.contains("which owns the store")).count();
-        if let (Some(leads), true) = (leads, follow + 1 == servers.len()) {
-            return leads;
-        }
-        assert!(begun.elapsed() < LONG, "nobody leads the store: {said:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    owner_by(servers, |server| api(server, "ann", "GET /readyz", ""))
 }
 
 /// The lines about a limit in a trail: caller, way, status, and the new concurrency.

@@ -1,11 +1,10 @@
 //! The servers of a shared store: the leader, the lag of the others, and those that this server cannot reach.
 
 use maud::{Markup, html};
-use tenure_core::count::grouped;
 use tenure_engine_api::SharedServer;
 
 use crate::language::{Tongue, sentences};
-use crate::show::scroll_table;
+use crate::show::{number_cell, scroll_table};
 
 sentences! { ServerWords;
     title: "Servers of this store", "此存储的服务器";
@@ -47,7 +46,7 @@ fn row(words: ServerWords, server: &SharedServer) -> Markup {
         tr {
             th scope="row" class="mono" { (server.url) }
             td { span class={ "state " (class) } { (role) } }
-            td class={ "num" @if server.behind == 0 { " zero" } } { (grouped(server.behind)) }
+            (number_cell(server.behind))
             td {
                 @match &server.unreachable {
                     _ if server.is_self => span class="soft" { (words.here()) },
