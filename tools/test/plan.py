@@ -1,8 +1,8 @@
 """Which steps a run has, and which of them run at once.
 
 Most tests wait: for processes, for moments to come, for servers to die. So many of them run at
-once, those of Python beside those of Rust. Unit tests compute: one at a time, beside the build and
-beside the tests that wait. Lints compute and are nice: they run in the time that all others leave.
+once, those of Python beside those of Rust. Unit tests compute: they run as soon as they are built.
+Lints compute and are nice: they run beside the tests that otherwise run alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from report import Report
 
 #: How many programs of tests that wait run at once, and how many tests of each: one program has
 #: few tests left while the other begins.
-PROGRAMS, TESTS = 2, 4
-#: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
-#: These programs come last, when those in Python have ended.
-FEWER = {"dashboard it": 3, "engine it": 3}
+PROGRAMS, TESTS = 2, 3
+#: These compute more. They come last, when those in Python have ended: with all processors taken,
+#: tests miss the moments they wait for.
+LAST = ["dashboard it", "engine it"]
 #: The program whose tests wait most comes first, when most is run beside it.
 FIRST = "node it"
 #: How nice steps are whose end nobody waits for.
@@ -128,19 +128,16 @@ class Plan:
         if not self.step("format", "cargo", "fmt", "--all", "--check"):
             return
         beside_build = self.lane(self.tools)
-        programs, units = self.built(packages([]))
+        programs = self.built(packages([]))
         beside_build.join()
         if programs is None:
             return
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        lints = self.lane(self.all_lints)
         lanes = [lambda: self.run(beside)] * PROGRAMS
         self.at_once([*lanes, self.python, self.typescript_and_examples])
-        units.join()
-        self.run(alone)
-        lints.join()
+        self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -151,8 +148,7 @@ class Plan:
             chosen = packages(crates)
             if not self.step("format", "cargo", "fmt", "--check", *chosen):
                 return
-            programs, units = self.built(chosen)
-            units.join()
+            programs = self.built(chosen)
             if programs is None:
                 return
             beside, alone = self.divided(programs)
@@ -198,20 +194,21 @@ class Plan:
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def built(self, chosen: Sequence[str]) -> tuple[Optional[list[Program]], threading.Thread]:
-        """Build all. A lane of its own, which may last longer, runs unit tests once built."""
+    def built(self, chosen: Sequence[str]) -> Optional[list[Program]]:
+        """Build all, and run unit tests as soon as they are built. None if it was not built."""
         units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
         lane = self.lane(lambda: self.run_units(units))
         try:
-            return cargo.build(self.report, chosen, units), lane
+            return cargo.build(self.report, chosen, units)
         finally:
             units.put(None)
+            lane.join()
 
     def run_units(self, units: queue.SimpleQueue[Optional[Program]]) -> None:
-        """Run programs of unit tests as they come: one test at once, which keeps a processor."""
+        """Run programs of unit tests as they come."""
         while (program := units.get()) is not None:
             self.find([program])
-            self.run(deque([(program, 1)]))
+            self.run(deque([(program, os.cpu_count() or 2)]))
 
     def find(self, programs: Sequence[Program]) -> None:
         """Find the tests of programs."""
@@ -224,10 +221,10 @@ class Plan:
         self.find(programs)
         beside: Threads = deque()
         alone: Threads = deque()
-        for program in sorted(programs, key=lambda p: (p.name != FIRST, p.name in FEWER)):
+        for program in sorted(programs, key=lambda p: (p.name != FIRST, p.name in LAST)):
             own, rest = program.split(ALONE.get(program.name, []))
             alone.append((own, ALONE_THREADS))
-            beside.append((rest, FEWER.get(program.name, TESTS)))
+            beside.append((rest, TESTS))
         return beside, alone
 
     def run(self, programs: Threads) -> None:

@@ -43,15 +43,15 @@ def test_a_handler_that_blocks_for_five_ttls_keeps_its_lease(
     m: Tenure, memory_workers: Workers
 ) -> None:
     jobs = {}
-    # All at once, since each takes five ttls, and a ttl of 1 s is lost where a busy machine lets a
-    # server or a worker stand still for less than a second. Each worker takes one job, so the next
+    # All at once, since each takes five ttls, and a ttl of 2 s is lost where a busy machine lets a
+    # server or a worker stand still for less than two. Each worker takes one job, so the next
     # job goes to the next worker.
     for kind, handler in [("threads", "block"), ("asyncio", "block_loop"), ("processes", "block")]:
-        memory_workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "1")
-        jobs[kind] = m.push("work", {"seconds": 10}, kind=handler)
+        memory_workers.start("--kind", kind, "--ttl", "3s", "--concurrency", "1")
+        jobs[kind] = m.push("work", {"seconds": 15}, kind=handler)
         until(lambda: len(memory_workers.notes("begin")) == len(jobs))
     for kind, job in jobs.items():
-        assert job.wait(30).finished, kind
+        assert job.wait(40).finished, kind
         shown = m.jobs.get(job.id)
         seen = (shown.state, shown.attempt, shown.lost, shown.errors)
         assert seen == ("succeeded", 1, 0, []), kind
