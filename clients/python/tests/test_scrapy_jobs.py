@@ -151,11 +151,10 @@ def test_a_crawler_that_is_stopped_gives_its_jobs_back(
     assert process.wait(30) == 0
     # The page that was under way was still crawled; nothing was begun any more.
     assert through.wait(5).get() == {"items": 1, "requests": 1}
-    for job in (cut, waits):
-        # What is given back twice in a row waits for a second.
-        until(lambda job=job: m.jobs.get(job.id).state == "ready", 5)
-        shown = m.jobs.get(job.id)
-        assert (shown.attempt, shown.lost) == (0, 0)
+    given_back = [cut.id, waits.id]
+    # What is given back twice in a row waits for a second.
+    until(lambda: {m.jobs.get(job).state for job in given_back} == {"ready"}, 5)
+    assert [(job.attempt, job.lost) for job in map(m.jobs.get, given_back)] == [(0, 0)] * 2
     assert site.paths().count("/never") == 0
 
 

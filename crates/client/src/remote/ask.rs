@@ -1,19 +1,18 @@
-//! Turns a request into HTTP. Method and path come from the table of operations; the request's [`OverHttp`] adds
-//! query and body.
+//! Turns a request into HTTP: method and path come from the table of operations, query and body from the request.
 //!
 //! It sends nothing and checks only the size of a body, so that the refusal of an oversized one costs no transfer.
 
 use bytes::Bytes;
 use hyper::Method;
-use serde::Serialize;
 use tenure_core::bounds::BODY_BYTES_MAX;
+use tenure_core::decode::{Encode, EncodedBody};
 use tenure_core::percent::encoded;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{HttpMethod, Operation, Request};
+use tenure_core::requests::{self, HttpMethod, Push, PushAnswer, Pushed, Reply, Request};
 use tenure_core::sentences::ServerRefusal;
 use tenure_engine_api::Fault;
 
-use super::answer::{FromHttp, Reader, read};
+use super::answer::{Reader, one_or_many, read};
 
 /// A request as HTTP carries it.
 #[derive(Debug)]
@@ -51,90 +50,62 @@ pub enum Unsendable {
     Broken(Fault),
 }
 
-/// The parts of an HTTP request besides its method and its path.
-pub trait OverHttp: Operation<Reply: FromHttp> {
-    /// Names and values of its query; none by default.
-    fn query(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-    /// Its body; none by default.
-    fn body(&self) -> Result<Option<Body>, Unsendable> {
-        Ok(None)
-    }
-    /// Whether the answer may have the ids alone.
-    fn minimal(&self) -> bool {
-        false
-    }
-    /// How its answer is read.
-    fn reader(&self) -> Reader {
-        read::<Self>
-    }
-}
-
-/// A body of JSON.
-pub fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
-    let bytes = serde_json::to_vec(value).map_err(|why| {
-        Unsendable::Broken(Fault::Broken(format!("a request cannot be written as JSON: {why}")))
-    })?;
+/// A body of JSON, if it is not too long.
+fn json(bytes: Vec<u8>) -> Result<Body, Unsendable> {
     if bytes.len() > BODY_BYTES_MAX {
         let no = ServerRefusal::RequestTooLarge { bytes: bytes.len(), most: BODY_BYTES_MAX };
         return Err(Unsendable::Refused(no.into()));
     }
-    Ok(Some(Body { bytes: Bytes::from(bytes), media: JSON }))
+    Ok(Body { bytes: Bytes::from(bytes), media: JSON })
 }
 
 /// A whole set: an array if it has at most `most` items and fits into a body, otherwise one line per item.
-pub fn set(items: &[impl Serialize], most: usize) -> Result<Option<Body>, Unsendable> {
-    if items.len() > most {
-        return lines(items);
+fn set(items: &[Vec<u8>], most: usize) -> Body {
+    let array = [b"[", items.join(&b',').as_slice(), b"]"].concat();
+    if items.len() <= most && array.len() <= BODY_BYTES_MAX {
+        return Body { bytes: Bytes::from(array), media: JSON };
     }
-    match json(&items) {
-        Err(Unsendable::Refused(_)) => lines(items),
-        done => done,
-    }
+    let lines = items.iter().flat_map(|item| [item.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
+    Body { bytes: Bytes::from(lines), media: NDJSON }
 }
 
-/// A body of JSON values, one per line.
-fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
-    let mut lines = Vec::new();
-    for item in items {
-        serde_json::to_writer(&mut lines, item).map_err(|why| {
-            Unsendable::Broken(Fault::Broken(format!("a request cannot be written as JSON: {why}")))
-        })?;
-        lines.push(b'\n');
-    }
-    Ok(Some(Body { bytes: Bytes::from(lines), media: NDJSON }))
-}
-
-fn ask_for<O: OverHttp>(operation: &O, path: String) -> Result<HttpCall, Unsendable> {
-    let mut path = path;
-    for (index, (name, value)) in operation.query().iter().enumerate() {
+/// What to send for a request.
+pub fn ask(request: &Request) -> Result<HttpCall, Unsendable> {
+    let mut path = request.path();
+    for (index, (name, value)) in request.encode_query().iter().enumerate() {
         let separator = if index == 0 { '?' } else { '&' };
         path += &format!("{separator}{name}={}", encoded(value));
     }
-    let method = match O::SPEC.method {
+    let body = request.encode_body().map_err(|why| {
+        Unsendable::Broken(Fault::Broken(format!("a request cannot be written as JSON: {why}")))
+    })?;
+    let body = match body {
+        EncodedBody::Nothing => None,
+        EncodedBody::Json(bytes) => Some(json(bytes)?),
+        EncodedBody::Set { items, most } => Some(set(&items, most)),
+    };
+    let method = match request.spec().method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Post => Method::POST,
         HttpMethod::Put => Method::PUT,
         HttpMethod::Patch => Method::PATCH,
         HttpMethod::Delete => Method::DELETE,
     };
-    Ok(HttpCall {
-        method,
-        path,
-        body: operation.body()?,
-        minimal: operation.minimal(),
-        read: operation.reader(),
-    })
+    let minimal = matches!(request, Request::Push(Push { answer: PushAnswer::Ids, .. }));
+    let read = if minimal { read_ids } else { reader(request) };
+    Ok(HttpCall { method, path, body, minimal, read })
 }
 
-macro_rules! asks {
+/// Reads the ids of pushed jobs.
+fn read_ids(_: u16, body: &[u8]) -> Result<Reply, serde_json::Error> {
+    Ok(Reply::Push(Pushed::Ids(one_or_many(body)?)))
+}
+
+macro_rules! readers {
     ($($request:ident)*) => {
-        /// What to send for a request.
-        pub fn ask(request: &Request) -> Result<HttpCall, Unsendable> {
-            let path = request.path();
-            match request { $(Request::$request(operation) => ask_for(operation, path)),* }
+        fn reader(request: &Request) -> Reader {
+            match request { $(Request::$request(_) => read::<requests::$request>),* }
         }
     };
 }
-tenure_core::each_operation!(asks);
+tenure_core::each_operation!(readers);

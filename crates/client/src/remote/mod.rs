@@ -1,13 +1,12 @@
 //! Remote engine: calls another Tenure over HTTP.
 //!
-//! Method and path of a request come from the table of operations (`tenure_core::requests`). Its query and its body
-//! come from the file of its subject, by [`ask::OverHttp`]; `answer` reads the reply by its type, `wire` does the I/O.
+//! What is sent for a request comes from the table of operations (`tenure_core::requests`) and from its declaration
+//! (`tenure_core::decode`); `answer` reads the reply by its type, `wire` does the I/O.
 //! Nothing here decides, retries changes ([`crate::repeat`] does), or reads a clock, except for timeouts.
 
 mod answer;
 mod ask;
 mod backup;
-mod calls;
 mod choice;
 mod search;
 mod servers;

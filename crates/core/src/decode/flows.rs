@@ -6,7 +6,7 @@ use super::fields::Value;
 use super::forms::{Alias, Form, Name, ValueKind, Words};
 use super::object::object;
 use super::paths::{flow_path, job_path};
-use super::raw_call::decoders;
+use super::raw_call::http_calls;
 use crate::at::At;
 use crate::flow::{After, OnParentFailure, Parent};
 use crate::json::Kind;
@@ -100,7 +100,7 @@ const JOB_REF_BYTES_MAX: usize = "key:".len() + UniqueKey::BYTES_MAX;
 pub(super) const ON_PARENT_FAILURE: Alias<Words<OnParentFailure>> =
     Alias("OnParentFailure", Words("an answer to the failure of a parent", OnParentFailure::WORDS));
 
-decoders! {
+http_calls! {
     ListParents(job: job_path) query;
     ListChildren(job: job_path) query;
     ListFlows() query;

@@ -8,9 +8,9 @@ use super::forms::{
     Alias, Content, Duration, Form, List, Name, Ruled, Time, ValueKind, Whole, Words,
 };
 use super::needs::Needs;
-use super::object::{Call, Part, SentBody, bounded_bodies, object};
+use super::object::{AsBody, Call, Part, SentBody, bounded_bodies, object};
 use super::paths::job_path;
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use super::retry::RetryFields;
 use crate::at::At;
 use crate::bounded::{self, Bounded, LABEL_VALUE, PRIORITY, Spans, label_key};
@@ -156,8 +156,11 @@ object! {
 /// The queue of jobs that state none.
 pub(super) const QUEUE_DEFAULT: &str = "default";
 
-decoders! {
-    Push() body "NewJobs", |call| Ok(Push { jobs: push(call.body)?, answer: PushAnswer::Whole });
+http_calls! {
+    // Always sent as an array: one form of answer to read, and its status adds nothing to its items.
+    Push() body "NewJobs",
+        |call| Ok(Push { jobs: push(call.body)?, answer: PushAnswer::Whole }),
+        |push| EncodedBody::json(&AsBody(push.jobs.as_slice()));
     ListJobs() query;
     GetJob(job: job_path);
     PatchJob(job: job_path) body;

@@ -8,7 +8,7 @@ use super::forms::{ANY_TEXT, Content, Duration, Form, List, Name, Number, Text, 
 use super::needs::Needs;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::paths::{lease_path, there};
-use super::raw_call::decoders;
+use super::raw_call::http_calls;
 use crate::at::At;
 use crate::bounded::Spans;
 use crate::bounds::{ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT};
@@ -270,7 +270,7 @@ pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
     Lease::of_body((), body)
 }
 
-decoders! {
+http_calls! {
     Lease() body;
     // An empty list is answered with empty lists.
     Extend() body;

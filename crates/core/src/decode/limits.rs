@@ -6,7 +6,7 @@ use super::needs::one_limit;
 use super::object::{SentBody, bounded_bodies, object};
 use super::paths::{limit_path, made};
 use super::rates::RateFields;
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use crate::at::At;
 use crate::bounded::{AMOUNT, Bounded, Spans, no_template};
 use crate::gauge::Gauge;
@@ -50,14 +50,16 @@ object! {
     }
 }
 
-decoders! {
+http_calls! {
     ListLimits() query;
     // A limit that is shown or deleted may be a template.
     GetLimit(limit: limit_path);
-    PutLimit() body "LimitSettings", |call| {
-        let put = PatchLimit::decode(call)?.whole();
-        put.check().map(|()| put)
-    };
+    PutLimit() body "LimitSettings",
+        |call| {
+            let put = PatchLimit::decode(call)?.whole();
+            put.check().map(|()| put)
+        },
+        |put| EncodedBody::object(&PatchLimit::from(put));
     // A `rate` replaces the whole rate. The state machine checks if the remaining settings bound anything.
     PatchLimit(limit: made(LimitName::parse)) body;
     DeleteLimit(limit: limit_path);

@@ -7,7 +7,7 @@ use super::forms::{Form, Name, Number, Ruled, Time, ValueKind};
 use super::jobs::JOB_KIND;
 use super::object::{Call, bounded_bodies, object};
 use super::query::{check_label, cursor, error_part, label, states};
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use crate::at::At;
 use crate::bounded::PAGE;
 use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX};
@@ -84,10 +84,16 @@ impl Form<(String, String)> for Label {
     }
 }
 
-decoders! {
-    CancelJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
-    RetryJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
-    DeleteJobs() body Self::SCHEMA, |call| filtered(call.body, |many| &many.filter);
+http_calls! {
+    CancelJobs() body Self::SCHEMA,
+        |call| filtered(call.body, |many| &many.filter),
+        |many| EncodedBody::object(many);
+    RetryJobs() body Self::SCHEMA,
+        |call| filtered(call.body, |many| &many.filter),
+        |many| EncodedBody::object(many);
+    DeleteJobs() body Self::SCHEMA,
+        |call| filtered(call.body, |many| &many.filter),
+        |many| EncodedBody::object(many);
 }
 
 /// Reads a call on many jobs, and refuses one whose filter lets all jobs through.

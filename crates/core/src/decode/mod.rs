@@ -59,7 +59,7 @@ pub use objects::objects;
 pub use parameters::{ParameterSpec, Queried, Query};
 pub use paths::*;
 pub use query::*;
-pub use raw_call::{BodySpec, Decode, RawCall};
+pub use raw_call::{BodySpec, Decode, Encode, EncodedBody, RawCall};
 pub use resources::*;
 pub use schedules::*;
 pub use settle::*;

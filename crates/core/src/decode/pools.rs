@@ -4,7 +4,7 @@ use super::forms::{Duration, Whole, Words};
 use super::object::{SentBody, bounded_bodies, object};
 use super::paths::{made, pool_path};
 use super::rates::RateFields;
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use crate::at::At;
 use crate::bounded::{Bounded, COUNT, Spans};
 use crate::names::PoolName;
@@ -30,11 +30,13 @@ object! {
     }
 }
 
-decoders! {
+http_calls! {
     ListPools() query;
     GetPool(pool: pool_path);
     // An absent setting has its default.
-    PutPool() body "PoolSettings", |call| Ok(PatchPool::decode(call)?.whole());
+    PutPool() body "PoolSettings",
+        |call| Ok(PatchPool::decode(call)?.whole()),
+        |put| EncodedBody::object(&PatchPool::from(put));
     // A `rate` replaces the whole rate.
     PatchPool(pool: made(PoolName::parse)) body;
     DeletePool(pool: pool_path);

@@ -3,7 +3,7 @@
 use super::forms::ValueKind;
 use super::parameters::{Parameter, Queried, Query, bounded_queries, queried, whole};
 use super::paths::there;
-use super::raw_call::decoders;
+use super::raw_call::http_calls;
 use super::words::{integer, moment, one_of, span};
 use crate::at::At;
 use crate::bounded::{self, PAGE, Spans, VERSION, short};
@@ -330,7 +330,7 @@ pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
     }
 }
 
-decoders! {
+http_calls! {
     ReadEvents() query;
     ListWorkers() query;
     GetStats();

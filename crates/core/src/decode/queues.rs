@@ -9,7 +9,7 @@ use super::forms::{Duration, Flag, Form, ValueKind, Whole};
 use super::needs::Needs;
 use super::object::{SentBody, bounded_bodies, object};
 use super::paths::{made, queue_path};
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use super::retry::RetryFields;
 use crate::at::At;
 use crate::bounded::{AMOUNT, Bounded, SHARES, Spans};
@@ -70,11 +70,13 @@ impl Form<BTreeMap<Group, u32>> for Shares {
     }
 }
 
-decoders! {
+http_calls! {
     ListQueues() query;
     GetQueue(queue: queue_path);
     // An absent setting has its default.
-    PutQueue() body "QueueSettings", |call| Ok(PatchQueue::decode(call)?.whole());
+    PutQueue() body "QueueSettings",
+        |call| Ok(PatchQueue::decode(call)?.whole()),
+        |put| EncodedBody::object(&PatchQueue::from(put));
     PatchQueue(queue: made(QueueName::parse)) body;
     DeleteQueue(queue: queue_path);
     PauseQueue(queue: queue_path) optional body;

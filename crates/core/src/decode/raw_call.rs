@@ -1,8 +1,11 @@
-//! Calls as they come over HTTP, and the one decoder of each request. The table of operations requires it, so an operation
-//! without one does not compile, and every layer reads a request in the same way.
+//! Calls as they come over HTTP, and the two ways between a call and its request. The table of operations requires both,
+//! so an operation without them does not compile, and every layer reads and writes a request in the same way.
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
+use super::object::{AsBody, SentBody};
 use super::parameters::ParameterSpec;
 use crate::refusal::Refusal;
 
@@ -68,64 +71,128 @@ pub trait Decode: Sized {
     }
 }
 
-/// Declares how requests are decoded. Example:
+/// A body as a client sends it. May hold secrets and payloads: never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub enum EncodedBody {
+    /// No body.
+    Nothing,
+    /// JSON.
+    Json(Vec<u8>),
+    /// A whole set, as the JSON of each item: an array if it has at most `most` items and fits into a body, otherwise an
+    /// item per line.
+    Set { items: Vec<Vec<u8>>, most: usize },
+}
+
+impl EncodedBody {
+    /// One object.
+    pub(super) fn object(body: &impl SentBody) -> serde_json::Result<EncodedBody> {
+        Self::json(&AsBody(body))
+    }
+    /// Any JSON.
+    pub(super) fn json(body: &impl Serialize) -> serde_json::Result<EncodedBody> {
+        serde_json::to_vec(body).map(EncodedBody::Json)
+    }
+    /// A whole set.
+    pub(super) fn set(items: &[impl SentBody], most: usize) -> serde_json::Result<EncodedBody> {
+        let items = items.iter().map(|item| serde_json::to_vec(&AsBody(item)));
+        Ok(EncodedBody::Set { items: items.collect::<Result<_, _>>()?, most })
+    }
+}
+
+/// A request that is written as a call. The names of its path come from the table of operations.
+pub trait Encode {
+    /// Names and values of its query, in their order. Parameters at their defaults are left out.
+    fn encode_query(&self) -> Vec<(&'static str, String)>;
+    /// Its body.
+    ///
+    /// # Errors
+    /// A value that cannot be written as JSON.
+    fn encode_body(&self) -> serde_json::Result<EncodedBody>;
+}
+
+/// Declares how requests are decoded and encoded. Example:
 ///
 /// ```text
-/// decoders! {
+/// http_calls! {
 ///     GetQueue(queue: queue_path);
 ///     GetResult(job: job_path) query;
 ///     PatchJob(job: job_path) body;
 ///     PauseQueue(queue: queue_path) optional body;
-///     PutQueue(name) body "QueueSettings", |call| Ok(PatchQueue::decode(call)?.whole());
+///     PutQueue(name) body "QueueSettings",
+///         |call| Ok(PatchQueue::decode(call)?.whole()),
+///         |put| EncodedBody::object(&PatchQueue::from(put));
 /// }
 /// ```
 ///
 /// In parentheses stand the members that the path names, in its order, each with its reader. The query is that of
-/// `queried!`, the body that of `object!`. A request that is read in another way has an expression for it, behind the
-/// schema of its body.
-macro_rules! decoders {
+/// `queried!`, the body that of `object!`. A request with another body has two expressions behind the schema of that: by
+/// the first one it is read, by the second one its body is written.
+macro_rules! http_calls {
     () => {};
     ($request:ident($($name:ident: $read:expr),*); $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*] None, Nothing,
-            |_call| Ok($request { $($name: $read($name)?),* }));
-        $crate::decode::raw_call::decoders! { $($more)* }
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (None) (Nothing)
+            (|_call| Ok($request { $($name: $read($name)?),* }))
+            (|_sent| Ok($crate::decode::EncodedBody::Nothing)));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
     ($request:ident($($name:ident: $read:expr),*) query; $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*]
-            Some(<$request as $crate::decode::parameters::Queried>::parameters), Nothing,
-            |call| $crate::decode::parameters::Queried::of_query(($($read($name)?,)*), call.query));
-        $crate::decode::raw_call::decoders! { $($more)* }
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (query) (Nothing)
+            (|call| $crate::decode::parameters::Queried::of_query(($($read($name)?,)*), call.query))
+            (|_sent| Ok($crate::decode::EncodedBody::Nothing)));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
     ($request:ident($($name:ident: $read:expr),*) body; $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*] None,
-            Required(<$request as $crate::decode::object::Call>::SCHEMA),
-            |call| $crate::decode::object::Call::of_body(($($read($name)?,)*), call.body));
-        $crate::decode::raw_call::decoders! { $($more)* }
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (None)
+            (Required(<$request as $crate::decode::object::Call>::SCHEMA))
+            (|call| $crate::decode::object::Call::of_body(($($read($name)?,)*), call.body))
+            (|sent| $crate::decode::EncodedBody::object(sent)));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
     ($request:ident($($name:ident: $read:expr),*) optional body; $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*] None,
-            Optional(<$request as $crate::decode::object::Call>::SCHEMA),
-            |call| $crate::decode::object::Call::of_optional_body(($($read($name)?,)*), call.body));
-        $crate::decode::raw_call::decoders! { $($more)* }
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (None)
+            (Optional(<$request as $crate::decode::object::Call>::SCHEMA))
+            (|call| $crate::decode::object::Call::of_optional_body(($($read($name)?,)*), call.body))
+            (|sent| $crate::decode::EncodedBody::object(sent)));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
-    ($request:ident($($name:ident),*) body $schema:expr, |$call:ident| $read:expr; $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*] None, Required($schema), |$call| $read);
-        $crate::decode::raw_call::decoders! { $($more)* }
+    ($request:ident($($name:ident),*) body $schema:expr,
+        |$call:ident| $read:expr, |$sent:ident| $written:expr; $($more:tt)*) => {
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (None) (Required($schema))
+            (|$call| $read) (|$sent| $written));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
-    ($request:ident($($name:ident),*) query, body $schema:expr, |$call:ident| $read:expr; $($more:tt)*) => {
-        $crate::decode::raw_call::decoders!(@one $request [$($name),*]
-            Some(<$request as $crate::decode::parameters::Queried>::parameters), Required($schema), |$call| $read);
-        $crate::decode::raw_call::decoders! { $($more)* }
+    ($request:ident($($name:ident),*) query, body $schema:expr,
+        |$call:ident| $read:expr, |$sent:ident| $written:expr; $($more:tt)*) => {
+        $crate::decode::raw_call::http_calls!(@one $request [$($name),*] (query) (Required($schema))
+            (|$call| $read) (|$sent| $written));
+        $crate::decode::raw_call::http_calls! { $($more)* }
     };
-    (@one $request:ident [$($name:ident),*] $query:expr, $body:ident $(($schema:expr))?, |$call:ident| $read:expr) => {
+    (@one $request:ident [$($name:ident),*] ($query:ident) ($body:ident $(($schema:expr))?)
+        (|$call:ident| $read:expr) (|$sent:ident| $written:expr)) => {
         impl $crate::decode::Decode for $request {
-            const QUERY: Option<fn() -> Vec<$crate::decode::ParameterSpec>> = $query;
+            const QUERY: Option<fn() -> Vec<$crate::decode::ParameterSpec>> =
+                $crate::decode::raw_call::http_calls!(@parameters $query $request);
             const BODY: $crate::decode::BodySpec = $crate::decode::BodySpec::$body $(($schema))?;
             fn decode($call: $crate::decode::RawCall<'_>) -> Result<Self, $crate::refusal::Refusal> {
                 let [$($name),*] = $call.names();
                 $read
             }
         }
+        impl $crate::decode::Encode for $request {
+            fn encode_query(&self) -> Vec<(&'static str, String)> {
+                $crate::decode::raw_call::http_calls!(@pairs $query self)
+            }
+            fn encode_body(&self) -> serde_json::Result<$crate::decode::EncodedBody> {
+                let $sent = self;
+                $written
+            }
+        }
     };
+    (@parameters None $request:ident) => { None };
+    (@parameters query $request:ident) => {
+        Some(<$request as $crate::decode::parameters::Queried>::parameters)
+    };
+    (@pairs None $sent:expr) => { Vec::new() };
+    (@pairs query $sent:expr) => { $crate::decode::parameters::Queried::pairs($sent) };
 }
-pub(crate) use decoders;
+pub(crate) use http_calls;

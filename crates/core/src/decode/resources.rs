@@ -6,10 +6,10 @@ use serde::Serializer;
 use super::fields::{self, Value, document};
 use super::forms::{Content, Form, List, Name, Text, ValueKind, Whole};
 use super::lines::{LineRead, read_line, read_lines};
-use super::object::{SentBody, bounded_bodies, object};
+use super::object::{AsBody, SentBody, bounded_bodies, object};
 use super::parameters::Queried;
 use super::paths::{pool_path, resource_path};
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use crate::at::At;
 use crate::bounded::{Bounded, COUNT, SetIds};
 use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
@@ -86,12 +86,16 @@ impl Form<Vec<Tag>> for Tags {
     }
 }
 
-decoders! {
-    SyncResources(name) query, body "ResourceSet", |call| {
-        let request = SyncResources::of_query((pool_path(name)?, Vec::new()), call.query)?;
-        Ok(SyncResources { resources: whole_set(call.body)?, ..request })
-    };
-    AddResources(name) body "NewResources", |call| add_resources(name, call.body);
+http_calls! {
+    SyncResources(name) query, body "ResourceSet",
+        |call| {
+            let request = SyncResources::of_query((pool_path(name)?, Vec::new()), call.query)?;
+            Ok(SyncResources { resources: whole_set(call.body)?, ..request })
+        },
+        |sync| EncodedBody::set(&sync.resources, usize::MAX);
+    AddResources(name) body "NewResources",
+        |call| add_resources(name, call.body),
+        |add| EncodedBody::json(&AsBody(add.resources.as_slice()));
     ListResources(pool: pool_path) query;
     GetResource(pool: pool_path, resource: resource_path);
     PatchResource(pool: pool_path, resource: resource_path) body;

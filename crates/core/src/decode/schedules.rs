@@ -9,7 +9,7 @@ use super::lines::{LineRead, read_line, read_lines};
 use super::needs::Needs;
 use super::object::{AsBody, Call, Part, SentBody, Variant, bounded_bodies, object};
 use super::parameters::Queried;
-use super::raw_call::decoders;
+use super::raw_call::{EncodedBody, http_calls};
 use super::retry::RetryFields;
 use super::timing::{CRON, Interval, TimingPart};
 use crate::at::At;
@@ -191,25 +191,32 @@ pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
     ScheduleId::known(id).map_err(|no| no.at("/path/id"))
 }
 
-decoders! {
+http_calls! {
     ListSchedules() query;
     GetSchedule(schedule: schedule_path);
-    PutSchedule(id) body "ScheduleSettings", |call| put_schedule(id, call.body);
+    // A plan is never sent: the server computes its own.
+    PutSchedule(id) body "ScheduleSettings",
+        |call| put_schedule(id, call.body),
+        |put| EncodedBody::object(put.settings.as_ref());
     // A `job` replaces the whole job.
-    PatchSchedule(id) body Self::SCHEMA, |call| {
-        let schedule = schedule_path(id)?;
-        let document = document(call.body)?;
-        let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
-        same_id(&fields, &schedule)?;
-        fields.not_both("cron", "every")?;
-        fields.not_both("zone", "every")?;
-        PatchSchedule::of_fields((schedule,), &fields)
-    };
+    PatchSchedule(id) body Self::SCHEMA,
+        |call| {
+            let schedule = schedule_path(id)?;
+            let document = document(call.body)?;
+            let fields = Value::body(&document).fields(ScheduleFields::SHAPE)?;
+            same_id(&fields, &schedule)?;
+            fields.not_both("cron", "every")?;
+            fields.not_both("zone", "every")?;
+            PatchSchedule::of_fields((schedule,), &fields)
+        },
+        |patch| EncodedBody::object(patch);
     DeleteSchedule(schedule: schedule_path);
     PauseSchedule(schedule: schedule_path) optional body;
     ResumeSchedule(schedule: schedule_path);
     RunScheduleNow(schedule: schedule_path) optional body;
-    SyncSchedules() query, body "ScheduleSet", |call| sync_schedules(call.query, call.body);
+    SyncSchedules() query, body "ScheduleSet",
+        |call| sync_schedules(call.query, call.body),
+        |sync| EncodedBody::set(&sync.schedules, ITEMS_MAX);
 }
 
 /// Reads the body of `PUT /v1/schedules/{id}`: all settings; an absent one has its default.

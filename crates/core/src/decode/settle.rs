@@ -10,7 +10,7 @@ use super::jobs::NewJobFields;
 use super::leases::{LeaseOfSettle, Numbered};
 use super::needs::HeldLimit;
 use super::object::{Call, Part, SentBody, Variant, bounded_bodies, object};
-use super::raw_call::decoders;
+use super::raw_call::http_calls;
 use super::times::LaterPart;
 use super::timing::Interval;
 use crate::at::At;
@@ -330,7 +330,7 @@ pub fn settle_item_without_lease(body: &[u8]) -> Result<SettleItem, Refusal> {
     SettleItem::of_fields((String::new(),), &fields)
 }
 
-decoders! {
+http_calls! {
     Settle() body;
 }
 

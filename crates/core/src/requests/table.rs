@@ -11,12 +11,12 @@
 //! - the effect of sending the same request a second time ([`Effect`]). `Depends` calls the request's own method
 //!   `effect`. `gone` lists the refusals that tell a repeat that the deletion was done.
 //!
-//! The query and the body of an operation, and its decoder, come from its request ([`Decode`]).
+//! The query and the body of an operation, and the way to them and back, come from its request ([`Decode`], [`Encode`]).
 
 use super::*;
 use crate::access::{Concealed, Grants, Scope};
 use crate::bounded::Bounded;
-use crate::decode::{BodySpec, Decode, ParameterSpec, RawCall};
+use crate::decode::{BodySpec, Decode, Encode, EncodedBody, ParameterSpec, RawCall};
 use crate::flow::{ChildView, FlowView, ParentView};
 use crate::job::{JobView, PushedJob, ResultView};
 use crate::lease::{Explained, Extended, LeaseSummary, Leased};
@@ -73,7 +73,7 @@ pub enum Effect {
 }
 
 /// An operation of an engine: a request and its reply.
-pub trait Operation: Into<Request> + Bounded + Decode + Send + 'static {
+pub trait Operation: Into<Request> + Bounded + Decode + Encode + Send + 'static {
     /// The value that an engine answers with.
     type Reply: Send + 'static;
     /// Its row of the table.
@@ -181,6 +181,14 @@ macro_rules! operations {
                     })?)*
                     _ => None,
                 }
+            }
+        }
+        impl Encode for Request {
+            fn encode_query(&self) -> Vec<(&'static str, String)> {
+                match self { $(Request::$request(request) => request.encode_query()),* }
+            }
+            fn encode_body(&self) -> serde_json::Result<EncodedBody> {
+                match self { $(Request::$request(request) => request.encode_body()),* }
             }
         }
         impl Bounded for Request {
