@@ -232,7 +232,7 @@ def test_it_tells_failures_cancels_and_deadlines(
 ) -> None:
     once = {"max_attempts": 1}
     fails = m.push("crawl", {"url": "http://127.0.0.1:1/"}, retry=once)
-    late = m.push("crawl", {"url": site.url("late")}, timeout="500ms", retry=once)
+    late = m.push("crawl", {"url": site.url("late")}, timeout="2s", retry=once)
     cancelled = m.push("crawl", {"url": site.url("cancelled")})
     process = worker.start(m._settings.url, namespace)
     until(lambda: "cancelled" in site.visits)
