@@ -1,7 +1,8 @@
 //! Holds the calls that wait for the state, and wakes it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::events::EventId;
 use tenure_core::lease::Fence;
@@ -12,6 +13,11 @@ use tenure_engine_api::{GaugeReader, TestClock};
 use tenure_machine::{Command, Config, FlowWait, ResultWait, TakerId};
 
 use crate::batch::Reply;
+
+/// How long the state looks for the next call of a lone caller before it sleeps.
+const LOOKS_FOR: Duration = Duration::from_micros(50);
+/// A caller is a lone one if its last call came alone, and so soon after the one before it.
+const SOON: Duration = Duration::from_micros(200);
 
 /// A request to the state.
 pub(crate) enum Ask {
@@ -73,6 +79,10 @@ struct InboxState {
     crashed: bool,
     /// The state sleeps, so the next call has to wake it.
     waiting: bool,
+    /// When calls were last taken.
+    taken_at: Option<Instant>,
+    /// The last call was that of a lone caller.
+    is_lone: bool,
 }
 
 /// The content of the inbox, as the state takes it.
@@ -88,6 +98,8 @@ pub(crate) struct Taken {
 pub(crate) struct Inbox {
     inside: Mutex<InboxState>,
     changed: Condvar,
+    /// Something came since the state began to look for it. Only a hint: what is there is inside.
+    came: AtomicBool,
 }
 
 impl Inbox {
@@ -102,6 +114,7 @@ impl Inbox {
             return Err(Box::new(call));
         }
         inside.calls.push(call);
+        self.came.store(true, Ordering::Relaxed);
         let wake = std::mem::take(&mut inside.waiting);
         drop(inside);
         if wake {
@@ -113,6 +126,7 @@ impl Inbox {
     fn change(&self, how: impl FnOnce(&mut InboxState)) {
         let mut inside = self.lock();
         how(&mut inside);
+        self.came.store(true, Ordering::Relaxed);
         inside.waiting = false;
         drop(inside);
         self.changed.notify_one();
@@ -152,12 +166,22 @@ impl Inbox {
         !inside.crashed
     }
 
-    /// All calls that wait. Waits for a call or a poke, but not longer than `patience`.
-    pub(crate) fn take(&self, patience: Duration) -> Taken {
+    /// All calls that wait. Waits for a call or a poke, but not longer than `patience`. With `looks` it does not sleep
+    /// at once when a lone caller is expected to call again.
+    pub(crate) fn take(&self, patience: Duration, looks: bool) -> Taken {
         let mut inside = self.lock();
         let nothing = |inside: &InboxState| {
             inside.calls.is_empty() && !inside.poked && !inside.closing && !inside.crashed
         };
+        if looks && inside.is_lone && nothing(&inside) {
+            self.came.store(false, Ordering::Relaxed);
+            drop(inside);
+            let began = Instant::now();
+            while !self.came.load(Ordering::Relaxed) && began.elapsed() < LOOKS_FOR.min(patience) {
+                std::hint::spin_loop();
+            }
+            inside = self.lock();
+        }
         if nothing(&inside) && !patience.is_zero() {
             inside.waiting = true;
             let waited = self.changed.wait_timeout_while(inside, patience, |i| nothing(i));
@@ -165,6 +189,11 @@ impl Inbox {
             inside.waiting = false;
         }
         inside.poked = false;
+        if looks && !inside.calls.is_empty() {
+            let before = inside.taken_at.replace(Instant::now());
+            inside.is_lone =
+                inside.calls.len() == 1 && before.is_some_and(|before| before.elapsed() < SOON);
+        }
         Taken {
             calls: std::mem::take(&mut inside.calls),
             closing: inside.closing,

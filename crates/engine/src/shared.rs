@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
@@ -56,6 +57,9 @@ pub(crate) struct Shared {
     pub is_shared: bool,
     /// The store ends with this process, and no append waits for anything.
     pub is_volatile: bool,
+    /// No answer waits for a disk or another process, and there is a second processor: looking for the next call is
+    /// cheaper than to sleep and be woken. See decision 179.
+    pub answers_at_once: bool,
     /// The rule by which the files are checked after an append is done.
     pub look_when: LookWhen,
     /// Bytes of events that a namespace keeps; 0: none are kept.
@@ -108,6 +112,10 @@ impl Shared {
             confirming,
             is_shared: options.journal.is_some(),
             is_volatile: options.journal.is_none() && options.location == Location::Memory,
+            answers_at_once: options.journal.is_none()
+                && (options.location == Location::Memory
+                    || options.durability == Durability::Everysec)
+                && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
             look_when: match options.durability {
                 // A look costs next to nothing beside a sync, so nothing is answered after its folder is
                 // gone.

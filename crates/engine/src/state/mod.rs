@@ -127,7 +127,7 @@ impl StateThread {
     pub(crate) fn run(&mut self) -> Ended {
         let shared = self.shared.clone();
         loop {
-            let taken = shared.inbox.take(self.patience());
+            let taken = shared.inbox.take(self.patience(), shared.answers_at_once);
             if taken.crashed {
                 return Ended::Crashed;
             }
