@@ -152,7 +152,7 @@ def test_a_crawler_that_is_stopped_gives_its_jobs_back(
     # The page that was under way was still crawled; nothing was begun any more.
     assert through.wait(5).get() == {"items": 1, "requests": 1}
     given_back = [cut.id, waits.id]
-    # What is given back twice in a row waits for a second.
+    # A job that is given back twice in a row waits for a second.
     until(lambda: {m.jobs.get(job).state for job in given_back} == {"ready"}, 5)
     assert [(job.attempt, job.lost) for job in map(m.jobs.get, given_back)] == [(0, 0)] * 2
     assert site.paths().count("/never") == 0

@@ -201,7 +201,7 @@ def test_a_lease_that_is_taken_away_stops_the_handler(
     until(lambda: workers.notes("begin"))
     t.force_lease(str(t.jobs.get(job.id).lease))
     until(lambda: len(workers.notes("begin")) == 2, 20)
-    assert f"job {job.id} work {handler} attempt 1 lease_lost" in workers.log()
+    workers.says(f"job {job.id} work {handler} attempt 1 lease_lost")
     workers.go()
     assert job.wait(15).get() == "ended"
     assert len(workers.notes("end")) == 1

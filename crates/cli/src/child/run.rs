@@ -59,7 +59,7 @@ pub struct GuardLink {
 pub enum CmdUnstarted {
     /// It cannot be started, or its guard cannot.
     Failed(Failure),
-    /// The time of its lease was over before it could be started.
+    /// The time of its lease was over before it was started, or before its guard could say that it was.
     Overdue,
 }
 
@@ -181,7 +181,7 @@ impl GuardLink {
             reply = next_said(&mut listening) => reply,
             () = late => {
                 end_deaf(&self.process).await;
-                Err(io::ErrorKind::TimedOut.into())
+                return Err(CmdUnstarted::Overdue);
             }
         };
         let group = match reply {

@@ -1,7 +1,7 @@
 //! Remote engine: calls another Tenure over HTTP.
 //!
-//! What is sent for a request comes from the table of operations (`tenure_core::requests`) and from its declaration
-//! (`tenure_core::decode`); `answer` reads the reply by its type, `wire` does the I/O.
+//! A request gets its method and path from the table of operations (`tenure_core::requests`), and its query and body
+//! from its declaration (`tenure_core::decode`); `answer` reads the reply by its type, `wire` does the I/O.
 //! Nothing here decides, retries changes ([`crate::repeat`] does), or reads a clock, except for timeouts.
 
 mod answer;

@@ -52,10 +52,10 @@ impl BodySpec {
 pub trait Decode: Sized {
     /// The parameters of its query; `None`: it has no query.
     const QUERY: Option<fn() -> Vec<ParameterSpec>>;
-    /// Its body.
+    /// The body that a call with it has.
     const BODY: BodySpec;
 
-    /// Decodes it. What it does not have, a query or a body, is not looked at.
+    /// Decodes it. A query or a body that its operation lacks is not read.
     ///
     /// # Errors
     /// A refusal with the place: `/path/NAME`, `/query/NAME`, or a pointer into the body.
@@ -74,9 +74,9 @@ pub trait Decode: Sized {
 /// A body as a client sends it. May hold secrets and payloads: never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EncodedBody {
-    /// No body.
+    /// The call has no body.
     Nothing,
-    /// JSON.
+    /// One value, as `application/json`.
     Json(Vec<u8>),
     /// A whole set, as the JSON of each item: an array if it has at most `most` items and fits into a body, otherwise an
     /// item per line.
@@ -84,15 +84,15 @@ pub enum EncodedBody {
 }
 
 impl EncodedBody {
-    /// One object.
+    /// A body that is one object.
     pub(super) fn object(body: &impl SentBody) -> serde_json::Result<EncodedBody> {
         Self::json(&AsBody(body))
     }
-    /// Any JSON.
+    /// A body that is any JSON.
     pub(super) fn json(body: &impl Serialize) -> serde_json::Result<EncodedBody> {
         serde_json::to_vec(body).map(EncodedBody::Json)
     }
-    /// A whole set.
+    /// A body that is a whole set.
     pub(super) fn set(items: &[impl SentBody], most: usize) -> serde_json::Result<EncodedBody> {
         let items = items.iter().map(|item| serde_json::to_vec(&AsBody(item)));
         Ok(EncodedBody::Set { items: items.collect::<Result<_, _>>()?, most })
@@ -103,7 +103,7 @@ impl EncodedBody {
 pub trait Encode {
     /// Names and values of its query, in their order. Parameters at their defaults are left out.
     fn encode_query(&self) -> Vec<(&'static str, String)>;
-    /// Its body.
+    /// The body that a client sends.
     ///
     /// # Errors
     /// A value that cannot be written as JSON.
