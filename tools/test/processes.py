@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Optional, Union
 
-#: A variable that has another value in each run: what a run started is found by it.
-TAG, RUN = "TENURE_TEST_RUN", str(uuid.uuid4())
+#: A variable that has another value in each run: all programs that a run started are found by it.
+#: Tests and examples start some without the variables whose names begin with TENURE_.
+TAG, RUN = "TEST_RUN_ID", str(uuid.uuid4())
 #: How long a program may take to end after SIGTERM, in seconds.
 GRACE = 5.0
 
