@@ -68,8 +68,8 @@ LONGER = {
 }
 CRATES = ROOT / "crates"
 PYTHON, TYPESCRIPT, EXAMPLES = "clients/python", "clients/typescript", "examples"
-#: Programs, and how many of its tests run at once in each.
-Threads = deque[tuple[Program, int]]
+#: Programs that run one after the other, by one lane or by several.
+Programs = deque[Program]
 
 
 class Unknown(Exception):
@@ -135,9 +135,9 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        lanes = [lambda: self.run(beside)] * PROGRAMS
+        lanes = [lambda: self.run(beside, TESTS)] * PROGRAMS
         self.at_once([*lanes, self.python, self.typescript_and_examples])
-        self.at_once([lambda: self.run(alone), self.all_lints])
+        self.at_once([lambda: self.run(alone, ALONE_THREADS), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -152,8 +152,8 @@ class Plan:
             if programs is None:
                 return
             beside, alone = self.divided(programs)
-            self.run(beside)
-            self.run(alone)
+            self.run(beside, TESTS)
+            self.run(alone, ALONE_THREADS)
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
         if TYPESCRIPT in parts:
@@ -208,7 +208,7 @@ class Plan:
         """Run programs of unit tests as they come."""
         while (program := units.get()) is not None:
             self.find([program])
-            self.run(deque([(program, os.cpu_count() or 2)]))
+            self.run(deque([program]), os.cpu_count() or 2)
 
     def find(self, programs: Sequence[Program]) -> None:
         """Find the tests of programs."""
@@ -216,22 +216,25 @@ class Plan:
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
 
-    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads]:
+    def divided(self, programs: Sequence[Program]) -> tuple[Programs, Programs]:
         """Divide the tests: those that may run beside others, and those that run alone."""
         self.find(programs)
-        beside: Threads = deque()
-        alone: Threads = deque()
+        beside: Programs = deque()
+        alone: Programs = deque()
         for program in sorted(programs, key=lambda p: (p.name != FIRST, p.name in LAST)):
             own, rest = program.split(ALONE.get(program.name, []))
-            alone.append((own, ALONE_THREADS))
-            beside.append((rest, TESTS))
+            alone.append(own)
+            beside.append(rest)
         return beside, alone
 
-    def run(self, programs: Threads) -> None:
-        """Run programs, one after the other. Several lanes may take them from one queue."""
+    def run(self, programs: Programs, threads: int) -> None:
+        """Run programs, one after the other, with so many tests at once in each.
+
+        Several lanes may take them from one queue.
+        """
         while True:
             try:
-                program, threads = programs.popleft()
+                program = programs.popleft()
             except IndexError:
                 return
             env = LONGER.get(program.name, {}) if self.long else {}
