@@ -3,7 +3,6 @@
 //! The file is written beside its place, synced, and renamed once its end was found: there is never half a backup under
 //! its name. This shows neither rows nor secrets.
 
-use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use tenure::remote::{BackupStream, Callee};
 use tenure::url::StoreUrl;
 use tenure_engine::CopyFolder;
 use tenure_engine::backup::{self, BackupError, BackupHead, BackupWriter, CheckedBackup};
+use tenure_journal::file::sync_folder;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -137,11 +137,7 @@ fn keep(part: NamedTempFile, file: &Path, folder: &Path, force: bool) -> io::Res
     } else {
         part.persist_noclobber(file)?;
     }
-    #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = folder;
-    Ok(())
+    sync_folder(folder)
 }
 
 /// Writes the backup of this store, and checks it meanwhile.

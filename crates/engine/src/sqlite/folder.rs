@@ -13,6 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_journal::file::sync_folder;
+
 use crate::error::OpenError;
 use crate::options::Location;
 use crate::sqlite::watch::Watch;
@@ -258,11 +260,10 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
 
 /// Makes the names on the way to a new store durable: without them a power loss takes all that is in it, however often
 /// its files were synced. This process may have made any of these folders, or another one that was killed right after.
-#[cfg(unix)]
 fn sync_names(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied};
     for parent in fs::canonicalize(path)?.ancestors().skip(1) {
-        match File::open(parent).and_then(|parent| parent.sync_all()) {
+        match sync_folder(parent) {
             // No folder that this user made, or none of a file system on a disk.
             Err(why) if [PermissionDenied, InvalidInput].contains(&why.kind()) => {}
             synced => synced?,
@@ -288,12 +289,6 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 #[cfg(not(unix))]
 fn make_private_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
-}
-
-/// Other systems cannot open a folder; their file systems make names durable by themselves.
-#[cfg(not(unix))]
-fn sync_names(_path: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(not(unix))]

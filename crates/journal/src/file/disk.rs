@@ -189,8 +189,11 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes the files of a folder and their names durable.
-fn sync_folder(path: &Path) -> io::Result<()> {
+/// Makes the names of the files in a folder durable.
+///
+/// # Errors
+/// Those of the system, as when it cannot open the folder.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     // Other systems cannot open a folder; their file systems make it durable by themselves.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }

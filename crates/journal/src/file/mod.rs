@@ -20,6 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub use disk::sync_folder;
 use disk::{Disk, SegmentFile, SegmentFolder};
 use left::LeftEntries;
 use segments::{NotWritten, Segments, WantedSegment};
