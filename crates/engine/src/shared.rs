@@ -98,6 +98,7 @@ impl Shared {
         damage: Arc<Damage>,
         confirming: Confirming,
     ) -> Self {
+        let is_volatile = options.journal.is_none() && options.location == Location::Memory;
         Shared {
             inbox: Inbox::default(),
             hand_off: Arc::default(),
@@ -111,10 +112,9 @@ impl Shared {
             config: options.config,
             confirming,
             is_shared: options.journal.is_some(),
-            is_volatile: options.journal.is_none() && options.location == Location::Memory,
-            answers_at_once: options.journal.is_none()
-                && (options.location == Location::Memory
-                    || options.durability == Durability::Everysec)
+            is_volatile,
+            answers_at_once: (is_volatile
+                || options.journal.is_none() && options.durability == Durability::Everysec)
                 && thread::available_parallelism().is_ok_and(|count| count.get() > 1),
             look_when: match options.durability {
                 // A look costs next to nothing beside a sync, so nothing is answered after its folder is

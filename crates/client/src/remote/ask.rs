@@ -61,9 +61,11 @@ fn json(bytes: Vec<u8>) -> Result<Body, Unsendable> {
 
 /// A whole set: an array if it has at most `most` items and fits into a body, otherwise one line per item.
 fn set(items: &[Vec<u8>], most: usize) -> Body {
-    let array = [b"[", items.join(&b',').as_slice(), b"]"].concat();
-    if items.len() <= most && array.len() <= BODY_BYTES_MAX {
-        return Body { bytes: Bytes::from(array), media: JSON };
+    if items.len() <= most {
+        let array = [b"[", items.join(&b',').as_slice(), b"]"].concat();
+        if array.len() <= BODY_BYTES_MAX {
+            return Body { bytes: Bytes::from(array), media: JSON };
+        }
     }
     let lines = items.iter().flat_map(|item| [item.as_slice(), b"\n"]).collect::<Vec<_>>().concat();
     Body { bytes: Bytes::from(lines), media: NDJSON }

@@ -1,6 +1,6 @@
 //! Decoders: make request structs from bodies, query parameters and parts of paths.
 //!
-//! One file per subject, one line of `decoders!` per operation. A decoder either returns a request whose every field is
+//! One file per subject, one line of `http_calls!` per operation. A decoder either returns a request whose every field is
 //! within the bounds of the contract, or refuses with a code, the place (RFC 6901, counted from the whole body;
 //! `/query/NAME`, `/path/NAME`, `/header/NAME`) and the next step. Nothing here knows the state, reads a clock, or changes
 //! anything: the state machine checks everything that depends on the state (an unknown limit, a moment too near, a patch

@@ -43,9 +43,9 @@ pub struct Spec {
     pub gone: &'static [Code],
     /// The parameters of its query; `None`: it has no query.
     pub query: Option<fn() -> Vec<ParameterSpec>>,
-    /// Its body.
+    /// The body that its call has.
     pub body: BodySpec,
-    /// Decodes its request.
+    /// Turns a call of it into its request.
     pub decode: fn(RawCall<'_>) -> Answer<Request>,
 }
 

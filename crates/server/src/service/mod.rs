@@ -100,7 +100,7 @@ struct RequestFacts {
 struct StoreCall<'c> {
     route: &'c Route,
     spec: &'static Spec,
-    /// Without its body.
+    /// The parts of the call that came before its body, which is read last.
     raw: RawCall<'c>,
     head: &'c Parts,
     /// It may use the route in this namespace.

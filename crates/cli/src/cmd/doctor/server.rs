@@ -156,7 +156,7 @@ pub struct Presented {
 /// # Errors
 /// No server answers, or another program does.
 pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
-    first_of(callee, async |server| presented_by(server).await).await
+    first_of(callee, presented_by).await
 }
 
 /// The first of several servers that answers.

@@ -123,13 +123,12 @@ fn good_histories_of_a_lock_are_taken() {
             event(LOCK, 7, 8, settle(2, Outcome::Released), settled(None)),
             event(LOCK, 9, 10, lease("a"), held(3)),
         ]);
-    history("a call that waited is granted, but a repeat of its request is told, late").is_taken(
-        &[
+    history("a call that waited is granted, but a repeat of its request is answered, late")
+        .is_taken(&[
             event(LOCK, 0, 2_000, waiting("a"), Some(Answer::Nothing)),
             event(LOCK, 900, 901, lease("a"), held(1)),
             event(LOCK, 1_100, 1_101, lease("b"), held(2)),
-        ],
-    );
+        ]);
 }
 
 #[test]
@@ -258,7 +257,7 @@ fn good_histories_of_a_job_are_taken() {
             event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
             event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
         ]);
-    history("a call that waited is granted, but a repeat of its request is told").is_taken(&[
+    history("a call that waited is granted, but a repeat of its request is answered").is_taken(&[
         event(JOB, 0, 40, waiting("a"), Some(Answer::Nothing)),
         event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
         event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
@@ -298,7 +297,7 @@ fn bad_histories_of_a_job_are_refused() {
         event(JOB, 6, 7, lease("b"), runs(2, 1)),
         event(JOB, 8, 9, settle(1, Outcome::Released), settled(Some(JobState::Running))),
     ]);
-    history("a job that is ready is not given to who asks")
+    history("a job that is ready is not given to a worker that asks")
         .is_refused(&[there(), event(JOB, 2, 3, lease("a"), Some(Answer::Nothing))]);
     history("a job runs before it is due").is_refused(&[
         there(),

@@ -1,6 +1,7 @@
 //! Queues, limits, pools and resources.
 
 use super::{read_set, refused, row};
+use crate::bounded::Bounded;
 use crate::decode::*;
 use crate::lease::Later;
 use crate::refusal::Code::*;
@@ -297,6 +298,8 @@ fn a_set_is_synced_and_resources_are_added() {
         |body| add_resources("p", body),
     );
     assert_eq!(add_resources("p", br#"{"id":"a"}"#).unwrap().resources.len(), 1);
+    let none = AddResources { resources: vec![], ..add_resources("p", br#"{"id":"a"}"#).unwrap() };
+    assert_eq!(none.within_bounds().unwrap_err().code, OutOfBounds);
     let no = add_resources("p", br#"[{"id":"a"},{"id":"b","slots":"2"}]"#).unwrap_err();
     assert_eq!((no.index, no.pointer.as_deref()), (Some(1), Some("/1/slots")));
 }

@@ -135,6 +135,23 @@ fn standby_does(bench: &Bench, does: DoesSnapshot) {
     *bench.network.writer.lock().unwrap() = Some(does);
 }
 
+/// Crashes the leader and its follower, whose own rows would be of help, and lets a new server load the store: it must
+/// have the same rows.
+fn loaded_anew(
+    bench: &Bench,
+    what: &str,
+    (first, engine, second): (Arc<Node>, Arc<Embedded>, Arc<Node>),
+) -> (Arc<Node>, Arc<Embedded>) {
+    let rows = bench.runtime.block_on(engine.durable());
+    drop(engine);
+    bench.crash(&second, "http://second");
+    bench.crash(&first, "http://first");
+    let third = bench.node("http://third");
+    let engine = bench.here(&third);
+    assert_eq!(bench.runtime.block_on(engine.durable()), rows, "{what}");
+    (third, engine)
+}
+
 #[test]
 fn a_load_begins_with_the_snapshot_that_a_follower_wrote() {
     needs_redis!();
@@ -146,14 +163,7 @@ fn a_load_begins_with_the_snapshot_that_a_follower_wrote() {
     let asked = asked(&bench);
     let urls: Vec<&str> = asked.iter().map(|(url, _)| url.as_str()).collect();
     assert_eq!(urls, ["http://second", "http://second"]);
-    let rows = bench.runtime.block_on(engine.durable());
-    drop(engine);
-    // The follower's own rows are of no help: a new server loads.
-    bench.crash(&second, "http://second");
-    bench.crash(&first, "http://first");
-    let third = bench.node("http://third");
-    let engine = bench.here(&third);
-    assert_eq!(bench.runtime.block_on(engine.durable()), rows);
+    let (_third, engine) = loaded_anew(&bench, "", (first, engine, second));
     for n in [0, jobs / 2, jobs - 1, 1_000_009] {
         assert!(bench.is_there(&engine, n), "j{n}");
     }
@@ -216,13 +226,7 @@ fn a_leader_writes_the_snapshot_that_its_follower_failed_to() {
                     assert_eq!((generations(&bench), writing.as_str()), (vec![name], ""), "{what}");
                     assert_eq!(asked(&bench).len(), 1, "{what}");
                     bench.push(&engine, jobs..jobs + 1).unwrap();
-                    let rows = bench.runtime.block_on(engine.durable());
-                    drop(engine);
-                    bench.crash(&second, "http://second");
-                    bench.crash(&first, "http://first");
-                    let third = bench.node("http://third");
-                    let engine = bench.here(&third);
-                    assert_eq!(bench.runtime.block_on(engine.durable()), rows, "{what}");
+                    loaded_anew(&bench, what, (first, engine, second));
                 });
             }
         });
