@@ -352,7 +352,7 @@ fn first_fault(histories: impl IntoIterator<Item = u64>) -> Option<String> {
 #[test]
 fn random_histories_of_a_gauge_never_go_over_the_cap() {
     // Each takes some 0.1 s: as many as of the others would take more than half an hour.
-    let histories = number("TENURE_HISTORIES").map_or(60, |most| most.div_ceil(8));
+    let histories = number("TENURE_HISTORIES").map_or(30, |most| most.div_ceil(8));
     if let Some(fault) = first_fault(1..=histories) {
         panic!("{fault}");
     }

@@ -119,18 +119,23 @@ fn random_histories_keep_every_invariant() {
     }
 }
 
-/// Switches a mutant on for the histories of this thread. They end with the first that finds it: one in a few hundred
-/// does, and the seed and the set of steps decide which.
+/// Switches a mutant on for the histories of this thread. They end with the first that finds it.
 fn caught(mutant: Mutant) -> bool {
+    caught_from(7, mutant)
+}
+
+/// The same, with the histories of another seed. One in a few hundred finds some mutants; the seed is one for which it is
+/// among the first 15. Other steps may move it: the test then takes seconds, and a better seed is worth a search.
+fn caught_from(seed: u64, mutant: Mutant) -> bool {
     ON.with(|on| on.set(Some(mutant)));
-    let found = std::panic::catch_unwind(|| run(2_000, 300, 7, 0).is_err()).unwrap_or(true);
+    let found = std::panic::catch_unwind(|| run(2_000, 300, seed, 0).is_err()).unwrap_or(true);
     ON.with(|on| on.set(None));
     found
 }
 
 #[test]
 fn histories_catch_a_head_that_goes_without_an_event() {
-    assert!(caught(Mutant::HeadGoneIsNoEvent));
+    assert!(caught_from(21, Mutant::HeadGoneIsNoEvent));
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn histories_catch_a_setting_that_wakes_nobody() {
 
 #[test]
 fn histories_catch_barging() {
-    assert!(caught(Mutant::Barging));
+    assert!(caught_from(36, Mutant::Barging));
 }
 
 #[test]
