@@ -26,8 +26,8 @@ from .plan import ACCOUNTS, CAPS, POOL, QUEUE, plan, quick
 KINDS = ("threads", "asyncio", "processes")
 #: Jobs of one push: of quick jobs, which a worker leases ahead, and of all others.
 _QUICK_BATCH, _BATCH = 100, 10
-#: Of this many pushes the first ones are of quick jobs.
-_PHASE, _QUICK_PUSHES = 50, 10
+#: Of this many pushes the last ones are of quick jobs: a short stress has both kinds.
+_PHASE, _QUICK_PUSHES = 10, 2
 #: Nothing is pushed while this many jobs have not ended.
 _BACKLOG = 300
 #: One push in this many is made twice, with the same ids.
@@ -42,6 +42,8 @@ class Settings:
 
     store: str = "redis"
     seconds: float = 120.0
+    #: The killing goes on until there were so many kills, however long a busy machine takes.
+    kills: int = 0
     #: Worker processes of each kind.
     workers: int = 8
     kinds: tuple[str, ...] = KINDS
@@ -167,7 +169,7 @@ class _Pusher(threading.Thread):
         self.join()
 
     def _push(self, number: int) -> None:
-        if number % _PHASE < _QUICK_PUSHES:
+        if number % _PHASE >= _PHASE - _QUICK_PUSHES:
             jobs = [quick(f"job-{number}-{n}") for n in range(_QUICK_BATCH)]
         else:
             jobs = [plan(f"job-{number}-{n}", self._dice, self._ttl) for n in range(_BATCH)]
@@ -242,7 +244,7 @@ class Chaos:
                 worker.start()
             pusher = _Pusher(client, self._journal, self.settings)
             pusher.start()
-            self._kill_for(self.settings.seconds)
+            self._kill_for(self.settings.seconds, self.settings.kills)
             pusher.finish()
             stranded = self._drain(client)
             slow = self._end_workers()
@@ -261,46 +263,49 @@ class Chaos:
             client.limits.set(name, concurrency=cap)
         client.pools.sync(POOL, [{"id": id, "data": {}} for id in ACCOUNTS])
 
-    def _kill_for(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
+    def _kill_for(self, seconds: float, least: int) -> None:
+        end, kills = time.monotonic() + seconds, 0
         victims = [self._kill_worker] * 6 + [self._kill_handler] + [self._kill_server] * 2
         if self._redis is not None:
             victims += [self._kill_redis] * 2
         while True:
             pause = self._dice.uniform(0.2, 1.2)
-            if time.monotonic() + pause > end:
+            if time.monotonic() + pause > end and kills >= least:
                 return
             time.sleep(pause)
-            self._dice.choice(victims)()
+            kills += self._dice.choice(victims)()
 
-    def _kill_worker(self) -> None:
+    def _kill_worker(self) -> bool:
         kind, worker = self._dice.choice(self._workers)
         worker.kill()
         self._journal.note("K", moment(), f"workers({kind})")
         worker.start()
+        return True
 
-    def _kill_handler(self) -> None:
+    def _kill_handler(self) -> bool:
         """Kill a process that runs handlers, which is a child of a worker if it has some."""
         workers = {worker.pid for _, worker in self._workers}
         children = [pid for pid in self._deaths.living() if pid not in workers]
         if children:
             os.kill(self._dice.choice(children), signal.SIGKILL)
             self._journal.note("K", moment(), "children")
+        return bool(children)
 
-    def _kill_server(self) -> None:
-        self._restart(self._server, "servers")
+    def _kill_server(self) -> bool:
+        return self._restart(self._server, "servers")
 
-    def _kill_redis(self) -> None:
+    def _kill_redis(self) -> bool:
         assert self._redis is not None
-        self._restart(self._redis, "redis")
+        return self._restart(self._redis, "redis")
 
-    def _restart(self, service: services.Listener, name: str) -> None:
+    def _restart(self, service: services.Listener, name: str) -> bool:
         service.kill()
         self._journal.note("K", moment(), name)
         # Sometimes for longer than leases live without a heartbeat.
         long = self._dice.random() < 0.1
         time.sleep(self._dice.uniform(0, self.settings.ttl * 1.2 if long else 0.5))
         service.start()
+        return True
 
     def _drain(self, client: tenure.Tenure) -> list[str]:
         # A lease of a dead worker ends first, and a job that was lost often waits for a while.

@@ -74,6 +74,11 @@ class Double:
         """Refuse connections, and break those that are there."""
         self._server.shutdown()
         self._server.server_close()
+        # A server of another test could get a port that is free, and would answer calls of this
+        # one. A socket that is bound and does not listen keeps the port, and refuses connections.
+        self._port_kept = socket.socket()
+        self._port_kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._port_kept.bind(("127.0.0.1", self.port))
         for each in list(self._open):
             try:
                 each.shutdown(socket.SHUT_RDWR)
