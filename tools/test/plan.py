@@ -53,13 +53,15 @@ ALONE = {
 }
 #: How many of them run at once.
 ALONE_THREADS = 2
-#: What `./test --long` has tests play longer, by program: ten minutes, or as many histories as take
-#: about as long.
+#: What all tests have in `./test --long`, whose long forms some of them play then.
+IN_LONG = {"TENURE_LONG": "1"}
+#: What it has tests play longer, by program: ten minutes, or as many histories as take about as
+#: long.
 LONGER = {
     "machine": {"TENURE_HISTORIES": "20000"},
     "engine it": {"TENURE_HISTORIES": "500", "TENURE_FLIPS": "500"},
     "election": {"TENURE_WALKS": "20000"},
-    "python": {"TENURE_LONG": "1", "TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
+    "python": {"TENURE_LINES_APART": "1", "TENURE_STRESS_SECONDS": "60"},
     "cli system": {
         "TENURE_CHAOS_SECONDS": "600",
         "TENURE_LINEAR_SECONDS": "600",
@@ -177,7 +179,10 @@ class Plan:
         self.leave_out(needs.make_sure(self.report, wanted, self.without))
         if "typescript" not in self.without:
             self.step(
-                "install the tools of the TypeScript package", TYPESCRIPT + "/check", "install"
+                "install the tools of the TypeScript package",
+                TYPESCRIPT + "/check",
+                "install",
+                *(["runtimes"] if self.long else []),
             )
         if "python" not in self.without:
             self.install_python()
@@ -237,9 +242,13 @@ class Plan:
                 program = programs.popleft()
             except IndexError:
                 return
-            env = LONGER.get(program.name, {}) if self.long else {}
+            env = self.longer(program.name)
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
+
+    def longer(self, program: str) -> dict[str, str]:
+        """Choose what the tests of a program play."""
+        return {**IN_LONG, **LONGER.get(program, {})} if self.long else {}
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
@@ -251,7 +260,8 @@ class Plan:
 
     def python_lints(self) -> None:
         """Check the form and the types of everything in Python."""
-        self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
+        env = self.longer("lints")
+        self.step("Python: lints", PYTHON + "/check", "lints", env=env, nice=LINTS_NICE)
 
     def typescript_and_examples(self) -> None:
         """Run the tests of the TypeScript package, then the examples."""
@@ -276,13 +286,12 @@ class Plan:
             return
         self.report.begin(PYTHON)
         tests = Tests(self.report, "python", self.test_max)
-        longer = LONGER["python"] if self.long else {}
         read, write = os.pipe()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = processes.start(
                 [PYTHON + "/check", "tests"],
                 ROOT,
-                env={"TENURE_TEST_EVENTS": str(write), **longer},
+                env={"TENURE_TEST_EVENTS": str(write), **self.longer("python")},
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 pass_fds=[write],

@@ -12,7 +12,7 @@ pub mod tenure;
 
 pub use dice::Dice;
 pub use folder::TempDir;
-pub use parts::wants;
+pub use parts::{long, wants};
 #[cfg(target_os = "linux")]
 pub use shifted::ShiftedClock;
 pub use tenure_engine_api::TestClock;

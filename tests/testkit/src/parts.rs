@@ -1,4 +1,4 @@
-//! Parts that a run of the tests leaves out.
+//! Parts that a run of the tests leaves out, and how much it plays of others.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -22,4 +22,9 @@ pub fn wants(part: &'static str) -> bool {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
     false
+}
+
+/// True in `./test --long`. It plays some tests more often, or on more pairs of stores.
+pub fn long() -> bool {
+    std::env::var_os("TENURE_LONG").is_some()
 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use tenure_testkit::long;
 use tenure_testkit::tenure::{Process, Server, until};
 
 use crate::{client, serving};
 
 /// How often each ending is tried on each store.
-const ROUNDS: usize = 25;
+fn rounds() -> usize {
+    if long() { 25 } else { 8 }
+}
+
 /// Longer than this nothing here takes.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -35,7 +39,7 @@ fn succeeded(server: &Server) -> u64 {
 
 /// `work` with a command that is not there, on a store that nobody serves or that `server` serves.
 fn a_missing_cmd(url: &str) {
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         // With one job, a call for another waits beside it, and gets the job when it is given back.
         for id in 0..=round % 3 {
             run(url, &["push", "q", "1", "--id", &format!("{round}-{id}")]);
@@ -49,7 +53,7 @@ fn a_missing_cmd(url: &str) {
 
 /// SIGTERM comes while jobs do; `server` has the same store as `url`, for pushes.
 fn sigterm_while_jobs_come(server: &Server, url: &str, second: bool) {
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let over = AtomicBool::new(false);
         std::thread::scope(|threads| {
             for _ in 0..2 {

@@ -239,11 +239,6 @@ fn each_answer_wait_and_refusal_of_a_forwarding_server() {
 }
 
 #[test]
-fn each_answer_wait_and_refusal_in_a_program_of_the_store() {
-    check_all(&FromAnywhere, &carried());
-}
-
-#[test]
 #[ignore = "long: the whole suite"]
 fn every_rule_holds_over_http() {
     check_all_and_each_answer(&all());
