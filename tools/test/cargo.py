@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+#: Tests in other languages start it.
+SERVER = TARGET / "debug" / "tenure"
 #: The tests of `./test --long` alone are ignored, and say this, a colon and why.
 LONG = "long"
 #: libtest reports events with durations only with unstable options; see
@@ -82,12 +85,15 @@ def linting() -> dict[str, str]:
 
 
 def build(
-    report: Report, chosen: Sequence[str], units: queue.SimpleQueue[Optional[Program]]
+    report: Report,
+    chosen: Sequence[str],
+    units: queue.SimpleQueue[Optional[Program]],
+    server: threading.Event,
 ) -> Optional[list[Program]]:
     """Build all test programs and examples of these packages. None if that failed.
 
-    Programs of unit tests go into a queue, each as soon as it is built. What clippy warns of fails
-    the lints, and the tests are run nevertheless.
+    Programs of unit tests go into a queue, each as soon as it is built; `server` is set as soon as
+    the server is. What clippy warns of fails the lints, and the tests are run nevertheless.
     """
     report.begin(BUILD)
     words = ["cargo", "test", "--locked", *chosen, "--tests", "--examples", "--no-run"]
@@ -103,6 +109,8 @@ def build(
                 found = message["message"]
                 is_error = found["level"].startswith("error")
                 (errors if is_error else warnings).append(found["rendered"])
+            elif message.get("executable") == str(SERVER):
+                server.set()
             elif (program := _built(message)) is not None:
                 (units.put if program.kind == "lib" else programs.append)(program)
         code = processes.wait(child)

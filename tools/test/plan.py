@@ -24,7 +24,7 @@ from typing import Callable, Optional
 import cargo
 import needs
 import processes
-from cargo import ROOT, TARGET, Program
+from cargo import ROOT, SERVER, TARGET, Program
 from events import Tests, shown
 from report import Report
 
@@ -116,6 +116,11 @@ class Plan:
         self.without: list[str] = []
         self.leave_out(without)
         self.test_max = LONG_TEST_MAX if long else TEST_MAX
+        #: The server is built, or will not be.
+        self.server = threading.Event()
+        #: The build has failed: what was begun beside it is ended.
+        self.broken = threading.Event()
+        self.beside_build: list[subprocess.Popen[str]] = []
         # A clean clone is built once: what would only make its next build faster takes as much
         # disk as all the rest. Cargo makes the folder in any case.
         incremental = TARGET / "debug" / "incremental"
@@ -129,16 +134,20 @@ class Plan:
         """Run all steps."""
         if not self.step("format", "cargo", "fmt", "--all", "--check"):
             return
-        beside_build = self.lane(self.tools)
+        os.environ["TENURE_BIN"] = str(SERVER)
+        tools = self.lane(self.tools)
+        # They wait longest, and need no more than the server.
+        python = self.lane(lambda: self.python_beside_build(tools))
         programs = self.built(packages([]))
-        beside_build.join()
+        tools.join()
         if programs is None:
+            python.join()
             return
-        os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
         lanes = [lambda: self.run(beside, TESTS)] * PROGRAMS
-        self.at_once([*lanes, self.python, self.typescript_and_examples])
+        self.at_once([*lanes, self.typescript_and_examples])
+        python.join()
         self.at_once([lambda: self.run(alone, ALONE_THREADS), self.all_lints])
         if self.long:
             self.only_long()
@@ -203,11 +212,24 @@ class Plan:
         """Build all, and run unit tests as soon as they are built. None if it was not built."""
         units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
         lane = self.lane(lambda: self.run_units(units))
+        programs = None
         try:
-            return cargo.build(self.report, chosen, units)
+            programs = cargo.build(self.report, chosen, units, self.server)
         finally:
+            if programs is None:
+                self.broken.set()
+                for child in self.beside_build:
+                    processes.kill(child)
+            self.server.set()
             units.put(None)
             lane.join()
+        return programs
+
+    def python_beside_build(self, tools: threading.Thread) -> None:
+        """Test the Python package as soon as it is installed and there is a server."""
+        self.server.wait()
+        tools.join()
+        self.python()
 
     def run_units(self, units: queue.SimpleQueue[Optional[Program]]) -> None:
         """Run programs of unit tests as they come."""
@@ -282,7 +304,7 @@ class Plan:
 
     def python(self) -> None:
         """Test the Python package; its tests report events as those in Rust do."""
-        if "python" in self.without or processes.stopping.is_set():
+        if "python" in self.without or processes.stopping.is_set() or self.broken.is_set():
             return
         self.report.begin(PYTHON)
         tests = Tests(self.report, "python", self.test_max)
@@ -297,11 +319,16 @@ class Plan:
                 pass_fds=[write],
             )
             os.close(write)
+            self.beside_build.append(child)
+            if self.broken.is_set():
+                processes.kill(child)
             with tests.watched(child), open(read) as events:
                 for line in events:
                     tests.happened(json.loads(line))
                 code = processes.wait(child)
             output = processes.read(said)
+        if self.broken.is_set():
+            return
         tests.program_ended(code, output)
         if not processes.stopping.is_set():
             self.report.end(PYTHON, f"its tests ended with {code}" if code else "", output)

@@ -111,8 +111,11 @@ class OfABuild(unittest.TestCase):
             path = {"PATH": f"{folder}:{os.environ['PATH']}"}
             shown = io.StringIO()
             with mock.patch.dict(os.environ, path), contextlib.redirect_stdout(shown):
-                programs = cargo.build(report, [], queue.SimpleQueue())
+                programs = cargo.build(report, [], queue.SimpleQueue(), self.server)
         return programs is not None, report, shown.getvalue()
+
+    def setUp(self) -> None:
+        self.server = threading.Event()
 
     def message(self, level: str) -> Mapping[str, Any]:
         """What cargo says of a problem."""
@@ -128,6 +131,23 @@ class OfABuild(unittest.TestCase):
         built, report, shown = self.build([self.message("error")], 101)
         self.assertEqual((built, report.failed), (False, ["build: cargo ended with 101"]))
         self.assertIn("one error here", shown)
+
+    def test_the_server_is_announced_when_it_is_built(self) -> None:
+        artifact = {"reason": "compiler-artifact", "profile": {"test": False}}
+        self.build([{**artifact, "executable": None}], 0)
+        self.assertFalse(self.server.is_set())
+        self.build([{**artifact, "executable": str(cargo.SERVER)}], 0)
+        self.assertTrue(self.server.is_set())
+
+    def test_an_error_ends_the_tests_beside_the_build(self) -> None:
+        steps = plan.Plan(Report(None), ["python"], long=False)
+        out = subprocess.DEVNULL
+        child = processes.start(["sleep", "60"], HERE, stdout=out, stderr=out)
+        steps.beside_build.append(child)
+        with mock.patch.object(cargo, "build", return_value=None):
+            self.assertIsNone(steps.built([]))
+        self.assertEqual(processes.wait(child), -signal.SIGTERM)
+        self.assertTrue(steps.broken.is_set() and steps.server.is_set())
 
     def test_a_crate_is_linted_with_its_tests_or_else_alone(self) -> None:
         names = cargo.linting()["TENURE_LINTED_BY_TESTS"].split(",")
