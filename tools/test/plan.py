@@ -146,8 +146,8 @@ class Plan:
 
         beside, alone = self.divided(programs)
         lanes = [lambda: self.run(beside, TESTS)] * PROGRAMS
+        lanes.append(lambda: self.run_after(python, beside))
         self.at_once([*lanes, self.typescript_and_examples])
-        python.join()
         self.at_once([lambda: self.run(alone, ALONE_THREADS), self.all_lints])
         if self.long:
             self.only_long()
@@ -267,6 +267,11 @@ class Plan:
             env = self.longer(program.name)
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
+
+    def run_after(self, lane: threading.Thread, programs: Programs) -> None:
+        """Run programs when this lane has ended, in its place."""
+        lane.join()
+        self.run(programs, TESTS)
 
     def longer(self, program: str) -> dict[str, str]:
         """Choose what the tests of a program play."""

@@ -9,6 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenure_core::job::{JobState, Outcome};
+use tenure_engine_api::{Clock, SystemClock};
 
 use crate::linear::takeovers::{self, Takeover};
 
@@ -19,6 +20,11 @@ pub const NEVER: u64 = u64::MAX;
 pub fn now_us() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("this system has a steady clock");
     now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1_000
+}
+
+/// How far the wall clock is ahead of [`now_us`], in µs. The difference changes when the wall clock is stepped.
+pub fn wall_ahead_us() -> i64 {
+    SystemClock.now().us() as i64 - now_us() as i64
 }
 
 /// A call. It names a lease by its fence.
