@@ -108,7 +108,7 @@ def make_sure(report: Report, wanted: Sequence[Need], without: Sequence[str]) ->
         report.begin(step)
         if need.install() and need.is_here():
             report.end(step)
-        else:
+        elif not processes.stopping.is_set():
             rest = f"or run ./test --without {need.name}. All the rest is run now"
             report.end(step, f"{need.advice}, {rest}")
             missing.append(need.name)

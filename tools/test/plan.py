@@ -53,10 +53,8 @@ ALONE = {
 }
 #: How many of them run at once.
 ALONE_THREADS = 2
-#: What all tests have in `./test --long`, whose long forms some of them play then.
-IN_LONG = {"TENURE_LONG": "1"}
-#: What it has tests play longer, by program: ten minutes, or as many histories as take about as
-#: long.
+#: How much longer tests play in `./test --long`, by program: ten minutes, or as many histories as
+#: take about as long.
 LONGER = {
     "machine": {"TENURE_HISTORIES": "20000"},
     "engine it": {"TENURE_HISTORIES": "500", "TENURE_FLIPS": "500"},
@@ -118,9 +116,9 @@ class Plan:
         self.test_max = LONG_TEST_MAX if long else TEST_MAX
         #: The server is built, or will not be.
         self.server = threading.Event()
-        #: The build has failed: what was begun beside it is ended.
-        self.broken = threading.Event()
-        self.beside_build: list[subprocess.Popen[str]] = []
+        if long:
+            # Tests look there whether their long form is wanted.
+            os.environ["TENURE_LONG"] = "1"
         # A clean clone is built once: what would only make its next build faster takes as much
         # disk as all the rest. Cargo makes the folder in any case.
         incremental = TARGET / "debug" / "incremental"
@@ -216,13 +214,12 @@ class Plan:
         try:
             programs = cargo.build(self.report, chosen, units, self.server)
         finally:
-            if programs is None:
-                self.broken.set()
-                for child in self.beside_build:
-                    processes.kill(child)
-            self.server.set()
             units.put(None)
             lane.join()
+            if programs is None:
+                # Tests in Python may run by now.
+                processes.stopping.set()
+            self.server.set()
         return programs
 
     def python_beside_build(self, tools: threading.Thread) -> None:
@@ -264,7 +261,7 @@ class Plan:
                 program = programs.popleft()
             except IndexError:
                 return
-            env = self.longer(program.name)
+            env = LONGER.get(program.name, {}) if self.long else {}
             if program.tests and not processes.stopping.is_set():
                 cargo.Run(self.report, program, threads, env, self.test_max).whole()
 
@@ -272,10 +269,6 @@ class Plan:
         """Run programs when this lane has ended, in its place."""
         lane.join()
         self.run(programs, TESTS)
-
-    def longer(self, program: str) -> dict[str, str]:
-        """Choose what the tests of a program play."""
-        return {**IN_LONG, **LONGER.get(program, {})} if self.long else {}
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""
@@ -287,8 +280,7 @@ class Plan:
 
     def python_lints(self) -> None:
         """Check the form and the types of everything in Python."""
-        env = self.longer("lints")
-        self.step("Python: lints", PYTHON + "/check", "lints", env=env, nice=LINTS_NICE)
+        self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
 
     def typescript_and_examples(self) -> None:
         """Run the tests of the TypeScript package, then the examples."""
@@ -309,31 +301,27 @@ class Plan:
 
     def python(self) -> None:
         """Test the Python package; its tests report events as those in Rust do."""
-        if "python" in self.without or processes.stopping.is_set() or self.broken.is_set():
+        if "python" in self.without or processes.stopping.is_set():
             return
         self.report.begin(PYTHON)
         tests = Tests(self.report, "python", self.test_max)
+        longer = LONGER["python"] if self.long else {}
         read, write = os.pipe()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = processes.start(
                 [PYTHON + "/check", "tests"],
                 ROOT,
-                env={"TENURE_TEST_EVENTS": str(write), **self.longer("python")},
+                env={"TENURE_TEST_EVENTS": str(write), **longer},
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 pass_fds=[write],
             )
             os.close(write)
-            self.beside_build.append(child)
-            if self.broken.is_set():
-                processes.kill(child)
             with tests.watched(child), open(read) as events:
                 for line in events:
                     tests.happened(json.loads(line))
                 code = processes.wait(child)
             output = processes.read(said)
-        if self.broken.is_set():
-            return
         tests.program_ended(code, output)
         if not processes.stopping.is_set():
             self.report.end(PYTHON, f"its tests ended with {code}" if code else "", output)

@@ -19,7 +19,7 @@ TAG, RUN = "TEST_RUN_ID", str(uuid.uuid4())
 #: How long a program may take to end after SIGTERM, in seconds.
 GRACE = 5.0
 
-#: Set when a signal ends the run.
+#: Set when a signal or a broken build ends the run.
 stopping = threading.Event()
 #: That signal.
 stopped_by: Optional[int] = None

@@ -140,14 +140,27 @@ class OfABuild(unittest.TestCase):
         self.assertTrue(self.server.is_set())
 
     def test_an_error_ends_the_tests_beside_the_build(self) -> None:
-        steps = plan.Plan(Report(None), ["python"], long=False)
-        out = subprocess.DEVNULL
-        child = processes.start(["sleep", "60"], HERE, stdout=out, stderr=out)
-        steps.beside_build.append(child)
-        with mock.patch.object(cargo, "build", return_value=None):
-            self.assertIsNone(steps.built([]))
-        self.assertEqual(processes.wait(child), -signal.SIGTERM)
-        self.assertTrue(steps.broken.is_set() and steps.server.is_set())
+        steps, out, codes = plan.Plan(Report(None), [], long=False), subprocess.DEVNULL, []
+
+        def python() -> None:
+            child = processes.start(["sleep", "60"], HERE, stdout=out, stderr=out)
+            codes.append(processes.wait(child))
+
+        def build(*_: object) -> None:
+            steps.server.set()
+
+        with (
+            mock.patch.object(processes, "stopping", threading.Event()) as stopping,
+            mock.patch.object(cargo, "build", build),
+            mock.patch.multiple(steps, step=lambda *_: True, tools=lambda: None, python=python),
+        ):
+            work = threading.Thread(target=steps.everything)
+            work.start()
+            self.assertTrue(stopping.wait(10))
+            processes.kill_all()
+            work.join(10)
+        self.assertFalse(work.is_alive())
+        self.assertEqual(codes, [-signal.SIGTERM])
 
     def test_a_crate_is_linted_with_its_tests_or_else_alone(self) -> None:
         names = cargo.linting()["TENURE_LINTED_BY_TESTS"].split(",")

@@ -42,7 +42,7 @@ class Settings:
 
     store: str = "redis"
     seconds: float = 120.0
-    #: The killing goes on until there were so many kills, however long a busy machine takes.
+    #: The killing goes on until there were this many kills, even on a busy machine.
     kills: int = 0
     #: Worker processes of each kind.
     workers: int = 8
@@ -202,6 +202,7 @@ class Chaos:
         self._journals.mkdir()
         self._journal = Journal(self._journals, "chaos")
         self._deaths = _Deaths(self._journals, self._journal)
+        self._kills = 0
         self._redis: Optional[services.Listener] = None
         store = f"file:{self._folder / 'store'}"
         if settings.store == "redis":
@@ -244,7 +245,7 @@ class Chaos:
                 worker.start()
             pusher = _Pusher(client, self._journal, self.settings)
             pusher.start()
-            self._kill_for(self.settings.seconds, self.settings.kills)
+            self._kill()
             pusher.finish()
             stranded = self._drain(client)
             slow = self._end_workers()
@@ -263,49 +264,50 @@ class Chaos:
             client.limits.set(name, concurrency=cap)
         client.pools.sync(POOL, [{"id": id, "data": {}} for id in ACCOUNTS])
 
-    def _kill_for(self, seconds: float, least: int) -> None:
-        end, kills = time.monotonic() + seconds, 0
+    def _kill(self) -> None:
+        end = time.monotonic() + self.settings.seconds
         victims = [self._kill_worker] * 6 + [self._kill_handler] + [self._kill_server] * 2
         if self._redis is not None:
             victims += [self._kill_redis] * 2
         while True:
             pause = self._dice.uniform(0.2, 1.2)
-            if time.monotonic() + pause > end and kills >= least:
+            if time.monotonic() + pause > end and self._kills >= self.settings.kills:
                 return
             time.sleep(pause)
-            kills += self._dice.choice(victims)()
+            self._dice.choice(victims)()
 
-    def _kill_worker(self) -> bool:
+    def _kill_worker(self) -> None:
         kind, worker = self._dice.choice(self._workers)
         worker.kill()
-        self._journal.note("K", moment(), f"workers({kind})")
+        self._killed(f"workers({kind})")
         worker.start()
-        return True
 
-    def _kill_handler(self) -> bool:
+    def _kill_handler(self) -> None:
         """Kill a process that runs handlers, which is a child of a worker if it has some."""
         workers = {worker.pid for _, worker in self._workers}
         children = [pid for pid in self._deaths.living() if pid not in workers]
         if children:
             os.kill(self._dice.choice(children), signal.SIGKILL)
-            self._journal.note("K", moment(), "children")
-        return bool(children)
+            self._killed("children")
 
-    def _kill_server(self) -> bool:
-        return self._restart(self._server, "servers")
+    def _kill_server(self) -> None:
+        self._restart(self._server, "servers")
 
-    def _kill_redis(self) -> bool:
+    def _kill_redis(self) -> None:
         assert self._redis is not None
-        return self._restart(self._redis, "redis")
+        self._restart(self._redis, "redis")
 
-    def _restart(self, service: services.Listener, name: str) -> bool:
+    def _restart(self, service: services.Listener, name: str) -> None:
         service.kill()
-        self._journal.note("K", moment(), name)
+        self._killed(name)
         # Sometimes for longer than leases live without a heartbeat.
         long = self._dice.random() < 0.1
         time.sleep(self._dice.uniform(0, self.settings.ttl * 1.2 if long else 0.5))
         service.start()
-        return True
+
+    def _killed(self, name: str) -> None:
+        self._journal.note("K", moment(), name)
+        self._kills += 1
 
     def _drain(self, client: tenure.Tenure) -> list[str]:
         # A lease of a dead worker ends first, and a job that was lost often waits for a while.
