@@ -90,7 +90,12 @@ def needs(without: Set[str]) -> list[Need]:
             lambda: False,
         ),
     ]
-    users = {"axe-core": "browser", "node": "python", "typescript": "typescript"}
+    users = {
+        "scrapyd": "long",
+        "axe-core": "browser",
+        "node": "python",
+        "typescript": "typescript",
+    }
     unused = {name for name, user in users.items() if user in without}
     return [need for need in found if need.name not in unused]
 

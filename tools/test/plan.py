@@ -30,10 +30,10 @@ from report import Report
 
 #: How many programs of tests that wait run at once, and how many tests of each: one program has
 #: few tests left while the other begins.
-PROGRAMS, TESTS = 2, 3
+PROGRAMS, TESTS = 2, 4
 #: These compute more. They come last, when those in Python have ended: with all processors taken,
 #: tests miss the moments they wait for.
-LAST = ["dashboard it", "engine it"]
+LAST = ["dashboard it", "engine it", "redis it"]
 #: The program whose tests wait most comes first, when most is run beside it.
 FIRST = "node it"
 #: How nice steps are whose end nobody waits for.
@@ -181,6 +181,8 @@ class Plan:
     def install(self) -> None:
         """Install what is missing; what cannot be installed is left out."""
         unused = {name for name in ("browser", "python", "typescript") if name in self.without}
+        if not self.long:
+            unused.add("long")
         wanted = needs.needs(unused)
         needs.install_uv()
         self.leave_out(needs.make_sure(self.report, wanted, self.without))

@@ -274,6 +274,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.skipif("TENURE_LONG" not in os.environ, reason="long: basedpyright reads the same")
 @pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{len(batch)}-from-{batch[0]}")
 def test_mypy_finds_nothing_in_the_pages(batch: list[str], folders: dict[str, Path]) -> None:
     chosen = [folders[page] for page in batch]
@@ -294,7 +295,6 @@ def test_mypy_finds_nothing_in_the_pages(batch: list[str], folders: dict[str, Pa
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.skipif("TENURE_LONG" not in os.environ, reason="long: mypy has read the same")
 def test_basedpyright_finds_nothing_in_the_pages(folders: dict[str, Path]) -> None:
     root = next(iter(folders.values())).parent
     settings = {

@@ -11,7 +11,10 @@ const blocks = [...readFileSync("README.md", "utf8").matchAll(/^```ts\n(.*?)^```
 
 test("the programs of the README compile and run", async () => {
   mkdirSync("readme", { recursive: true });
-  for (const [n, block] of blocks.entries()) writeFileSync(`readme/block-${n}.ts`, block);
+  // It pushes 100,000 jobs; a tenth of them shows the same.
+  for (const [n, block] of blocks.entries()) {
+    writeFileSync(`readme/block-${n}.ts`, block.replace("100_000", "10_000"));
+  }
   const options = {
     extends: "../tsconfig.json",
     compilerOptions: { rootDir: ".", outDir: "../readme-dist", declaration: false, noUnusedLocals: false },
@@ -30,6 +33,6 @@ test("the programs of the README compile and run", async () => {
     });
   assert.equal(blocks.length, 4);
   assert.throws(() => run(2), { stderr: /TimeoutError/ });
-  assert.equal((await server.client({ namespace: "default" }).stats()).jobs["ready"], 100_000);
+  assert.equal((await server.client({ namespace: "default" }).stats()).jobs["ready"], 10_000);
   run(3);
 });

@@ -122,6 +122,7 @@ fn left(redis: &RedisServer) -> String {
 }
 
 #[test]
+#[ignore = "long: a second demo to its end"]
 fn two_servers_share_a_store_in_redis_and_leave_nothing_behind() {
     needs_redis!();
     let redis = RedisServer::start(Aof::Off, &[]);
@@ -151,6 +152,7 @@ fn a_demo_that_is_stopped_leaves_nothing_in_a_redis() {
 }
 
 #[test]
+#[ignore = "long: a second demo to its end"]
 fn every_line_fits_80_columns_and_the_last_names_hold() {
     let output = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["demo"])

@@ -1,4 +1,4 @@
-//! The same with a scrapyd as PyPI has it, which `./test` puts into `target/tools/scrapyd`.
+//! The same with a scrapyd as PyPI has it, which `./test --long` puts into `target/tools/scrapyd`.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tenure_testkit::wants;
 
 use crate::over_http::ours::{Tenure, until};
 
-const HOW_TO_GET_IT: &str = "there is no scrapyd; run ./test, which installs it, or: python3 -m venv target/tools/scrapyd \
+const HOW_TO_GET_IT: &str = "there is no scrapyd; run ./test --long, which installs it, or: python3 -m venv target/tools/scrapyd \
      && target/tools/scrapyd/bin/pip install scrapyd==1.6.0; or leave it out: TENURE_WITHOUT=scrapyd";
 
 /// Each run of a spider adds a line to `began-ID`, works until there is a file `go-ID`, and says more than what is read of
@@ -99,6 +99,7 @@ impl Drop for Real {
 }
 
 #[test]
+#[ignore = "long: the example of capped spiders has a real scrapyd, too"]
 fn a_real_scrapyd_runs_a_spider_once_across_a_killed_worker() {
     if !wants("scrapyd") {
         return;
