@@ -30,10 +30,11 @@ from report import Report
 
 #: How many programs of tests that wait run at once, and how many tests of each: one program has
 #: few tests left while the other begins.
-PROGRAMS, TESTS = 2, 4
-#: These compute more. They come last, when those in Python have ended: with all processors taken,
-#: tests miss the moments they wait for.
+PROGRAMS, TESTS = 2, 3
+#: These compute more. They come last, when those in Python have ended, and with fewer tests at
+#: once: with all processors taken, tests miss the moments they wait for.
 LAST = ["dashboard it", "engine it", "redis it"]
+PROCESSORS = os.cpu_count() or 2
 #: The program whose tests wait most comes first, when most is run beside it.
 FIRST = "node it"
 #: How nice steps are whose end nobody waits for.
@@ -234,7 +235,7 @@ class Plan:
         """Run programs of unit tests as they come."""
         while (program := units.get()) is not None:
             self.find([program])
-            self.run(deque([program]), os.cpu_count() or 2)
+            self.run(deque([program]), PROCESSORS)
 
     def find(self, programs: Sequence[Program]) -> None:
         """Find the tests of programs."""
@@ -264,8 +265,9 @@ class Plan:
             except IndexError:
                 return
             env = LONGER.get(program.name, {}) if self.long else {}
+            at_once = min(threads, PROCESSORS) if program.name in LAST else threads
             if program.tests and not processes.stopping.is_set():
-                cargo.Run(self.report, program, threads, env, self.test_max).whole()
+                cargo.Run(self.report, program, at_once, env, self.test_max).whole()
 
     def run_after(self, lane: threading.Thread, programs: Programs) -> None:
         """Run programs when this lane has ended, in its place."""
