@@ -11,7 +11,7 @@ use tenure_core::bounds::{GAUGE_URL_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_
 use tenure_core::decode;
 use tenure_core::job::{Labels, Need};
 use tenure_core::json::Document;
-use tenure_core::names::{Group, ResourceId};
+use tenure_core::names::Group;
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
@@ -139,24 +139,6 @@ pub fn needs(options: &[String]) -> Result<Vec<Need>, Failure> {
     options.iter().map(|text| decode::one_need(text).map_err(|no| usage("--need", &no))).collect()
 }
 
-/// A need as the command line takes it.
-pub fn need_text(need: &Need) -> String {
-    let counted = |name: &str, n: u32| if n == 1 { String::new() } else { format!(",{name}={n}") };
-    let named = |name: &str, id: &Option<ResourceId>| {
-        id.as_ref().map(|id| format!(",{name}={id}")).unwrap_or_default()
-    };
-    match need {
-        Need::Limit { limit, weight, cost } => {
-            format!("limit:{limit}{}{}", counted("weight", *weight), counted("cost", *cost))
-        }
-        Need::Pool { pool, tag, prefer, id, count } => {
-            let tag = tag.as_ref().map(|tag| format!("#{tag}")).unwrap_or_default();
-            let (prefer, id) = (named("prefer", prefer), named("id", id));
-            format!("pool:{pool}{tag}{prefer}{id}{}", counted("count", *count))
-        }
-    }
-}
-
 /// Fields of a job beside its payload, as the API takes them. One that is not given is null, which is its default.
 #[derive(Serialize)]
 pub struct SaidFields<'a> {
@@ -267,22 +249,6 @@ mod tests {
             assert!(failure.code == USAGE && failure.sentence.unwrap().contains(part), "{text}");
         }
         assert_eq!(retry(None).unwrap(), None);
-    }
-
-    #[test]
-    fn a_need_is_shown_as_it_is_said() {
-        for text in [
-            "limit:site:example.com",
-            "limit:gpu,weight=2",
-            "limit:api,weight=2,cost=5",
-            "pool:accounts",
-            "pool:accounts#cn,prefer=139",
-            "pool:accounts,id=139",
-            "pool:accounts,count=3",
-        ] {
-            let said = needs(&[text.to_owned()]).unwrap();
-            assert_eq!(need_text(&said[0]), text);
-        }
     }
 
     #[test]

@@ -4,12 +4,12 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 use tenure_core::bounds::{PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
-use tenure_core::flow::FlowView;
+use tenure_core::flow::{ChildView, FlowView, ParentView};
 use tenure_core::job::{JobView, PushedJob, ResultView};
-use tenure_core::lease::{Explained, Extended, Leased, SettledLease};
+use tenure_core::lease::{Explained, Extended, LeaseSummary, Leased, SettledLease};
 use tenure_core::requests::{
     Audited, DoneMany, Effect, EventsRead, Failures, Listed, PushAnswer, Pushed, Put, Reply,
-    Request, Settled, Stats,
+    Request, Settled, Stats, WorkerView,
 };
 use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
@@ -140,12 +140,19 @@ fn streamed<T: Serialize>(shell: &str, items: Vec<T>) -> serde_json::Result<Vec<
     Ok(text)
 }
 
-/// Turns a reply into an answer; `one`: the request sent one object where an array was possible.
-trait Respond {
+/// Good answers: status, and schema or a media type with `/` (empty: no body).
+pub(crate) type Answers = &'static [(u16, &'static str)];
+
+/// A reply that is turned into an answer.
+pub(crate) trait Respond {
+    /// The good answers that it may become.
+    const ANSWERS: Answers;
+    /// `one`: the request sent one object where an array was possible.
     fn respond(self, one: bool) -> Response<Out>;
 }
 
 impl Respond for () {
+    const ANSWERS: Answers = &[(204, "")];
     fn respond(self, _: bool) -> Response<Out> {
         let mut response = Response::new(Out::whole(Vec::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -154,6 +161,7 @@ impl Respond for () {
 }
 
 impl Respond for Pushed {
+    const ANSWERS: Answers = &[(200, "PushedJobs"), (201, "PushedJobs")];
     fn respond(self, one: bool) -> Response<Out> {
         let created = |duplicate: bool| if duplicate { 200 } else { 201 };
         match self {
@@ -165,30 +173,21 @@ impl Respond for Pushed {
 
 /// A job that a run-now made or found.
 impl Respond for Box<PushedJob> {
+    const ANSWERS: Answers = &[(200, "PushedJob"), (201, "PushedJob")];
     fn respond(self, _: bool) -> Response<Out> {
         json(if self.duplicate { 200 } else { 201 }, &self)
     }
 }
 
-impl<T: Serialize> Respond for Vec<T> {
+impl Respond for Vec<ResourceView> {
+    const ANSWERS: Answers = &[(200, "Resources")];
     fn respond(self, one: bool) -> Response<Out> {
         some(one, self, |_| 200)
     }
 }
 
-impl<T: Serialize> Respond for Listed<T> {
-    fn respond(self, _: bool) -> Response<Out> {
-        page(self)
-    }
-}
-
-impl<T: Serialize> Respond for Put<T> {
-    fn respond(self, _: bool) -> Response<Out> {
-        json(if self.created { 201 } else { 200 }, &self.view)
-    }
-}
-
 impl Respond for Leased {
+    const ANSWERS: Answers = &[(200, "Leased")];
     fn respond(self, _: bool) -> Response<Out> {
         written(lease::json(self))
     }
@@ -196,6 +195,7 @@ impl Respond for Leased {
 
 /// The reply of a lease call stands beside the settled leases; if it is refused, they stay settled.
 impl Respond for Settled {
+    const ANSWERS: Answers = &[(200, "Settled")];
     fn respond(self, _: bool) -> Response<Out> {
         #[derive(Serialize)]
         struct Settles {
@@ -221,8 +221,9 @@ fn joined(mut one: Vec<u8>, other: &[u8]) -> Vec<u8> {
 }
 
 macro_rules! plain {
-    ($($reply:ty),* $(,)?) => {
+    ($($reply:ty = $schema:literal),* $(,)?) => {
         $(impl Respond for $reply {
+            const ANSWERS: Answers = &[(200, $schema)];
             fn respond(self, _: bool) -> Response<Out> {
                 json(200, &self)
             }
@@ -230,24 +231,56 @@ macro_rules! plain {
     };
 }
 plain!(
-    Box<JobView>,
-    Box<ResultView>,
-    Box<FlowView>,
-    DoneMany,
-    Failures,
-    EventsRead,
-    Explained,
-    Extended,
-    QueueView,
-    LimitView,
-    PoolView,
-    ResourceView,
-    Synced,
-    SyncedSchedules,
-    Box<ScheduleView>,
-    Stats,
-    Audited,
+    Box<JobView> = "Job",
+    Box<ResultView> = "Result",
+    Box<FlowView> = "Flow",
+    DoneMany = "DoneMany",
+    Failures = "Failures",
+    EventsRead = "Events",
+    Explained = "Explained",
+    Extended = "Extended",
+    QueueView = "Queue",
+    LimitView = "Limit",
+    PoolView = "Pool",
+    ResourceView = "Resource",
+    Synced = "Synced",
+    SyncedSchedules = "SyncedSchedules",
+    Box<ScheduleView> = "Schedule",
+    Stats = "Stats",
+    Audited = "Audit",
 );
+
+macro_rules! lists {
+    ($($item:ty = $schema:literal),* $(,)?) => {
+        $(impl Respond for Listed<$item> {
+            const ANSWERS: Answers = &[(200, $schema)];
+            fn respond(self, _: bool) -> Response<Out> {
+                page(self)
+            }
+        })*
+    };
+}
+lists!(
+    JobView = "Jobs",
+    ParentView = "Parents",
+    ChildView = "Children",
+    LeaseSummary = "Leases",
+    QueueView = "Queues",
+    LimitView = "Limits",
+    PoolView = "Pools",
+    ResourceView = "ResourceList",
+    FlowView = "Flows",
+    ScheduleView = "Schedules",
+    WorkerView = "Workers",
+);
+
+/// Shows the thing as it is after the change.
+impl<T: Serialize + Respond> Respond for Put<T> {
+    const ANSWERS: Answers = &[T::ANSWERS[0], (201, T::ANSWERS[0].1)];
+    fn respond(self, _: bool) -> Response<Out> {
+        json(if self.created { 201 } else { 200 }, &self.view)
+    }
+}
 
 macro_rules! responses {
     ($($request:ident)*) => {

@@ -1,6 +1,7 @@
 //! Needs of a job or a caller: as JSON, and in the form of the command line.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Serialize, Serializer};
 
@@ -174,6 +175,33 @@ pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
 pub fn one_need_of_json(text: &str) -> Result<Need, Refusal> {
     let document = Document::parse(text.as_bytes()).map_err(|bad| bad.refusal_of("the need"))?;
     NeedFields.read(Value::body(&document))
+}
+
+/// In the short form of the command line, as [`one_need`] reads it.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |name: &str, n: u32| match n {
+            1 => String::new(),
+            n => format!(",{name}={n}"),
+        };
+        match self {
+            Need::Limit { limit, weight, cost } => {
+                write!(f, "limit:{limit}{}{}", counted("weight", *weight), counted("cost", *cost))
+            }
+            Need::Pool { pool, tag, prefer, id, count } => {
+                write!(f, "pool:{pool}")?;
+                if let Some(tag) = tag {
+                    write!(f, "#{tag}")?;
+                }
+                for (name, id) in [("prefer", prefer), ("id", id)] {
+                    if let Some(id) = id {
+                        write!(f, ",{name}={id}")?;
+                    }
+                }
+                f.write_str(&counted("count", *count))
+            }
+        }
+    }
 }
 
 /// Reads one need of the command line: `limit:NAME[,weight=N][,cost=N]`,

@@ -3,7 +3,7 @@
 //! The requests and replies of an engine, the server's routes, the paths of the remote engine, and the calls that may
 //! be repeated all come from here. Nothing here decides.
 //!
-//! The columns of a row:
+//! The columns of a row, below a sentence about the operation:
 //! - the operation's name, the same in every layer, with the types of its request and of its reply;
 //! - its route in HTTP: method and path. The fields of the request that fill the braces of the path follow in
 //!   brackets, in their order;
@@ -31,6 +31,8 @@ use crate::words;
 pub struct Spec {
     /// The name of the operation, the same in every layer.
     pub name: &'static str,
+    /// One sentence about it, for readers of the documentation.
+    pub summary: &'static str,
     /// The method of its route.
     pub method: HttpMethod,
     /// The path of its route, with names in braces.
@@ -134,6 +136,7 @@ macro_rules! fixed_effect {
 
 macro_rules! operations {
     ($d:tt $(
+        #[doc = $summary:literal]
         $name:ident $request:ident => $reply:ty,
         $method:ident $path:literal $([$($field:ident)+])?,
         $scope:ident, $effect:ident $(gone $($gone:ident)+)?;
@@ -209,6 +212,7 @@ macro_rules! operations {
                 type Reply = $reply;
                 const SPEC: Spec = Spec {
                     name: stringify!($name),
+                    summary: $summary.trim_ascii_start(),
                     method: HttpMethod::$method,
                     path: $path,
                     scope: Scope::$scope,
@@ -239,79 +243,145 @@ macro_rules! operations {
 }
 
 operations! { $
+    /// Store jobs: one, an array, or a job a line
     push             Push            => Pushed,               Post   "/v1/jobs",                                                Push,    Depends;
+    /// Show a job
     get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     View,    Reads;
+    /// List jobs, newest first
     list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                View,    Reads;
+    /// Change a job that waits
     patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Operate, Sets;
+    /// Cancel a job and forget it
     delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Operate, Sets gone JobNotFound;
+    /// Cancel a job
     cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Operate, Sets;
+    /// Make a finished job ready again
     retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Operate, Depends;
+    /// Make a scheduled job ready
     run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Operate, Sets;
+    /// Cancel the jobs that match
     cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Operate, Sets;
+    /// Retry the jobs that match
     retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Operate, Adds;
+    /// Forget the jobs that match and do not run
     delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Operate, Sets;
+    /// Show how a job ended, or wait for its end
     get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              View,    Reads;
+    /// List what a job waits or waited for
     list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Work,    Reads;
+    /// List the jobs that wait or waited for a job
     list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            View,    Reads;
+    /// Say what a job waits for
     explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             View,    Reads;
 
+    /// Ask for jobs, or for needs alone
     lease            Lease           => Leased,               Post   "/v1/leases",                                              Work,    Depends;
+    /// Keep leases alive
     extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Work,    Sets;
+    /// End leases, and ask for the next ones
     settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Work,    Depends;
+    /// List live leases
     list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              View,    Reads;
+    /// Take a lease back by force
     force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Operate, Sets gone LeaseNotFound;
 
+    /// List queues
     list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              View,    Reads;
+    /// Show a queue
     get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               View,    Reads;
+    /// Replace all settings of a queue
     put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Admin,   Sets;
+    /// Change settings of a queue
     patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Admin,   Sets;
+    /// Forget a queue
     delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Admin,   Sets gone QueueNotFound;
+    /// Pause a queue
     pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Operate, Sets;
+    /// End a pause
     resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Operate, Sets;
 
+    /// List limits that are set or in use
     list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              View,    Reads;
+    /// Show a limit
     get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               View,    Reads;
+    /// Replace all settings of a limit
     put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Admin,   Sets;
+    /// Change settings of a limit
     patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Admin,   Sets;
+    /// Forget settings of a limit
     delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Admin,   Sets gone LimitNotFound;
+    /// Pause a limit
     pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Operate, Sets;
+    /// End a pause
     resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Operate, Sets;
+    /// Say how many permits work outside takes
     observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Operate, Sets;
 
+    /// List pools
     list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               View,    Reads;
+    /// Show a pool
     get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 View,    Reads;
+    /// Replace all settings of a pool
     put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Admin,   Sets;
+    /// Change settings of a pool
     patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Admin,   Sets;
+    /// Forget a pool
     delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Admin,   Sets gone PoolNotFound;
 
+    /// Make this the whole set of a pool: an array, or a resource a line
     sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Admin,   Sets;
+    /// Add or update resources: one, or an array
     add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Admin,   Sets;
+    /// List resources
     list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       View,    Reads;
+    /// Show a resource
     get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         View,    Reads;
+    /// Change a resource
     patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Admin,   Sets;
+    /// Retire a resource: it goes when it is free
     delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Admin,   Sets gone ResourceNotFound PoolNotFound;
+    /// Let a resource rest
     cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Operate, Sets;
+    /// Hand a resource out no more
     ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Operate, Sets;
+    /// Make a resource available again
     restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Operate, Sets;
 
+    /// List flows
     list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               View,    Reads;
+    /// Show a flow, or wait until it is finished
     get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 View,    Reads;
+    /// Cancel all unfinished jobs of a flow
     cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Operate, Sets;
 
+    /// Count failed jobs by their errors
     list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            View,    Reads;
+    /// List schedules
     list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           View,    Reads;
+    /// Show a schedule
     get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           View,    Reads;
+    /// Replace all settings of a schedule
     put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Admin,   Sets;
+    /// Change settings of a schedule
     patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Admin,   Sets;
+    /// Forget a schedule; its jobs go on
     delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Admin,   Sets gone ScheduleNotFound;
+    /// Pause a schedule
     pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Operate, Sets;
+    /// End a pause of a schedule
     resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Operate, Sets;
+    /// Make a job of a schedule at once
     run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Operate, Depends;
+    /// Make this the whole set of an owner: an array, or a schedule a line
     sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Admin,   Sets;
 
+    /// List who called within the last minute
     list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             View,    Reads;
+    /// Show totals
     get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               View,    Reads;
+    /// Read what happened, or wait for it; with Accept: text/event-stream as a stream
     read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              View,    Reads;
+    /// Check what is cached against what is held
     audit            Audit           => Audited,              Get    "/v1/audit",                                               View,    Reads;
 }
 

@@ -239,26 +239,8 @@ fn facts(visit: &Visit, says: Says, job: &JobView) -> Markup {
 
 /// Needs in the syntax of the command line, one per line.
 pub(super) fn needs_text(needs: &[Need]) -> String {
-    let lines: Vec<String> = needs.iter().map(need_text).collect();
+    let lines: Vec<String> = needs.iter().map(ToString::to_string).collect();
     lines.join("\n")
-}
-
-fn need_text(need: &Need) -> String {
-    let unless_one = |name: &str, n: u32| match n {
-        1 => String::new(),
-        n => format!(",{name}={n}"),
-    };
-    match need {
-        Need::Limit { limit, weight, cost } => {
-            format!("limit:{limit}{}{}", unless_one("weight", *weight), unless_one("cost", *cost))
-        }
-        Need::Pool { pool, tag, prefer, id, count } => {
-            let tag = tag.as_ref().map(|tag| format!("#{tag}")).unwrap_or_default();
-            let prefer = prefer.as_ref().map(|id| format!(",prefer={id}")).unwrap_or_default();
-            let id = id.as_ref().map(|id| format!(",id={id}")).unwrap_or_default();
-            format!("pool:{pool}{tag}{prefer}{id}{}", unless_one("count", *count))
-        }
-    }
 }
 
 /// Payload and result of the job, if the visitor asked for them.
@@ -404,19 +386,6 @@ mod tests {
             (r#""\\""#, r#""\\""#),
         ] {
             assert_eq!(indented(&Json::parse(text).unwrap()), shown, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_need_is_written_as_the_command_line_takes_it() {
-        for text in [
-            "limit:site:a",
-            "limit:x,weight=2",
-            "pool:p#cn,count=2",
-            "pool:p,prefer=a",
-            "pool:p,id=b",
-        ] {
-            assert_eq!(need_text(&decode::one_need(text).unwrap()), text);
         }
     }
 }

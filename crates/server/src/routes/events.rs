@@ -18,7 +18,6 @@ use tenure_core::time::Span;
 use tenure_engine_api::{CallError, EngineExt};
 use tokio::sync::mpsc;
 
-use super::{Route, route};
 use crate::caller::GuardedEngine;
 use crate::listed::accepts;
 use crate::out::{Out, Tied};
@@ -34,12 +33,6 @@ const COMMENT_EVERY: Duration = Duration::from_secs(15);
 const RETRY_MS: u64 = 1_000;
 /// Pages of a stream that are written and not yet sent: one, so that a slow reader takes little memory.
 const PAGES_AHEAD: usize = 1;
-
-pub(super) static ROUTES: &[Route] = &[route!(
-    ReadEvents,
-    "Read what happened, or wait for it; with Accept: text/event-stream as a stream",
-    200 "Events"
-)];
 
 /// With several tokens, one in this many of all streams is reserved for tokens that have none.
 const LAST_PART: usize = 10;

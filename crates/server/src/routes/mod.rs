@@ -1,20 +1,13 @@
 //! The table of all routes. It drives the router and the OpenAPI document alike, so that the two
 //! cannot differ: each route is answered and documented, and no other path is.
 //!
-//! Method, path, query, body and decoder of an operation come from the table of operations. A route adds what only the
-//! server knows, and decides nothing.
+//! The route of an operation comes from the table of operations, and its answers from the type of its reply. A route
+//! decides nothing.
 
 pub(crate) mod events;
-mod flows;
-mod jobs;
-mod leases;
-mod limits;
 pub(crate) mod me;
-mod pools;
 pub(crate) mod previews;
 pub(crate) mod push_lines;
-mod queues;
-mod schedules;
 pub(crate) mod sync_lines;
 pub(crate) mod system;
 pub(crate) mod test_clock;
@@ -27,9 +20,10 @@ use hyper::Method;
 use tenure_core::access::Scope;
 use tenure_core::decode::{BodySpec, ParameterSpec};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{HttpMethod, Request, Spec};
+use tenure_core::requests::{self, HttpMethod, Operation, Request, Spec};
 use tenure_core::trail::target_in_path;
 
+use crate::answer::{Answers, Respond};
 use crate::budget::Rank;
 use crate::target;
 
@@ -122,25 +116,51 @@ pub(crate) struct Route {
     pub rank: Rank,
 }
 
-/// The route of an operation: a summary for people, and its good answers.
-macro_rules! route {
-    ($request:ident, $summary:literal, $($status:literal $schema:literal),+) => {
-        $crate::routes::Route::of(
-            &<$request as ::tenure_core::requests::Operation>::SPEC,
-            $summary,
-            &[$(($status, $schema)),+],
-        )
+/// Adds what the routes of a few operations have beside the rest.
+macro_rules! with_more {
+    (Push $route:expr) => {
+        $route.lines_of(LineItem::Job).may_be_one()
+    };
+    (AddResources $route:expr) => {
+        $route.may_be_one()
+    };
+    (SyncResources $route:expr) => {
+        $route.lines_of(LineItem::Resource)
+    };
+    (SyncSchedules $route:expr) => {
+        $route.lines_of(LineItem::Schedule)
+    };
+    (Extend $route:expr) => {
+        $route.vital()
+    };
+    (Settle $route:expr) => {
+        $route.vital()
+    };
+    ($request:ident $route:expr) => {
+        $route
     };
 }
-use route;
-
-/// Good answers of a route: status, and schema or a media type with `/` (empty: no body).
-type Answers = &'static [(u16, &'static str)];
+macro_rules! routes {
+    ($($request:ident)*) => {
+        /// The routes of all operations, in the order of their table.
+        static OF_OPERATIONS: &[Route] = &[$(with_more!($request Route::of(
+            &<requests::$request as Operation>::SPEC,
+            <<requests::$request as Operation>::Reply as Respond>::ANSWERS,
+        ))),*];
+    };
+}
+tenure_core::each_operation!(routes);
 
 impl Route {
-    /// The route of an operation: the rest comes from its row.
-    const fn of(spec: &'static Spec, summary: &'static str, answers: Answers) -> Self {
-        let own = Route::own(spec.method, spec.path, spec.name, summary, Does::Ask(spec), answers);
+    /// The route of an operation, from its row and from the answers that its reply may become.
+    const fn of(spec: &'static Spec, answers: Answers) -> Self {
+        // A patch makes nothing new.
+        let answers = match spec.method {
+            HttpMethod::Patch => answers.split_at(1).0,
+            HttpMethod::Get | HttpMethod::Post | HttpMethod::Put | HttpMethod::Delete => answers,
+        };
+        let Spec { method, path, name, summary, .. } = *spec;
+        let own = Route::own(method, path, name, summary, Does::Ask(spec), answers);
         Route { query: spec.query, body: spec.body, ..own }
     }
     /// A route of the server itself, without a query and a body.
@@ -219,24 +239,11 @@ fn name_of(part: &'static str) -> Option<&'static str> {
     part.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// All routes, by subject.
+/// All routes: those of the operations, and those of the server itself.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    [
-        jobs::ROUTES,
-        flows::ROUTES,
-        events::ROUTES,
-        leases::ROUTES,
-        queues::ROUTES,
-        limits::ROUTES,
-        me::ROUTES,
-        pools::ROUTES,
-        previews::ROUTES,
-        schedules::ROUTES,
-        system::ROUTES,
-        trail::ROUTES,
-    ]
-    .into_iter()
-    .flatten()
+    [OF_OPERATIONS, me::ROUTES, previews::ROUTES, system::ROUTES, trail::ROUTES]
+        .into_iter()
+        .flatten()
 }
 
 /// The name of each route, by which requests are counted.
@@ -277,7 +284,12 @@ fn pattern(route: &'static Route) -> Pattern {
 
 fn patterns() -> &'static [Pattern] {
     static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
-    PATTERNS.get_or_init(|| all().map(pattern).collect())
+    PATTERNS.get_or_init(|| {
+        let mut found: Vec<Pattern> = all().map(pattern).collect();
+        // A fixed part is meant before a name that it would also be.
+        found.sort_by_key(|pattern| pattern.route.names().count());
+        found
+    })
 }
 
 /// Routes of a server with a test clock, beside the others.
@@ -338,8 +350,6 @@ pub(crate) fn names<'p>(found: &[(&'static str, &'p str)]) -> Result<Vec<Cow<'p,
 mod tests {
     use std::collections::HashSet;
 
-    use tenure_core::requests::OPERATIONS;
-
     use super::*;
 
     fn name(method: &Method, path: &str) -> Option<&'static str> {
@@ -388,16 +398,6 @@ mod tests {
                 !tests
             );
         }
-    }
-
-    #[test]
-    fn each_operation_has_one_route_and_each_route_an_operation() {
-        let asks = |route: &&Route| matches!(route.does, Does::Ask(..));
-        let mut routes: Vec<&str> = all().filter(asks).map(|route| route.name).collect();
-        let mut operations: Vec<&str> = OPERATIONS.iter().map(|spec| spec.name).collect();
-        routes.sort_unstable();
-        operations.sort_unstable();
-        assert_eq!(routes, operations);
     }
 
     #[test]

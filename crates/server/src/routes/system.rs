@@ -1,10 +1,11 @@
-//! Routes of the server itself, and of a namespace as a whole.
+//! Routes of the server itself.
 
 use serde::Serialize;
-use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
+use tenure_core::requests::HttpMethod;
 use tenure_engine_api::Health;
 
-use super::{Answers, Does, Route, route};
+use super::{Does, Route};
+use crate::answer::Answers;
 use crate::leadership::{Leadership, ServingLeader, forwarding, notice};
 
 /// The version of the contract.
@@ -21,9 +22,6 @@ const fn get(
 }
 
 pub(super) static ROUTES: &[Route] = &[
-    route!(ListWorkers, "List who called within the last minute", 200 "Workers"),
-    route!(GetStats, "Show totals", 200 "Stats"),
-    route!(Audit, "Check what is cached against what is held", 200 "Audit"),
     get(
         "/v1/backup",
         "backup",

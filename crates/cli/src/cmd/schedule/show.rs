@@ -7,7 +7,6 @@ use tenure_core::time::Moment;
 use crate::cmd::job::json;
 use crate::cmd::queue;
 use crate::cmd::schedule_preview::moments;
-use crate::json_args::need_text;
 use crate::output::clock::{self, second, sentence};
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
@@ -92,7 +91,10 @@ pub fn page(schedule: &ScheduleView, state: &str) -> String {
     };
     let needs = job.needs.as_deref().map(|needs| match needs {
         [] => "needs nothing".to_owned(),
-        needs => format!("needs {}", needs.iter().map(need_text).collect::<Vec<_>>().join(", ")),
+        needs => format!(
+            "needs {}",
+            needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
     });
     let owner = settings.owner.as_ref().map(|owner| format!("of {owner}"));
     let mut page = Page::default();

@@ -10,7 +10,7 @@ use crate::house::{code, production, root};
 
 /// Places in production code that an operation may cost. One of them counts its rows, in a match that has an arm for each; another
 /// decides for each what a token permits, and a third what the trail shows.
-const PLACES_MAX: usize = 11;
+const PLACES_MAX: usize = 9;
 
 /// Operations of the usual kind, and the word of the command line for each.
 const WALKED: &[(&str, &str)] =

@@ -42,6 +42,22 @@ fn a_need_is_the_same_in_both_forms() {
 }
 
 #[test]
+fn a_need_is_shown_as_the_command_line_takes_it() {
+    for text in [
+        "limit:site:example.com",
+        "limit:gpu,weight=2",
+        "limit:api,weight=2,cost=5",
+        "pool:accounts",
+        "pool:accounts#cn,prefer=139",
+        "pool:accounts#cn,count=2",
+        "pool:accounts,id=139",
+        "pool:accounts,count=3",
+    ] {
+        assert_eq!(one_need(text).unwrap().to_string(), text);
+    }
+}
+
+#[test]
 fn a_wrong_need_is_refused_with_its_place() {
     refused(
         vec![
