@@ -181,7 +181,7 @@ class Plan:
 
     def install(self) -> None:
         """Install what is missing; what cannot be installed is left out."""
-        unused = {name for name in ("browser", "python", "typescript") if name in self.without}
+        unused = {"browser", "python", "typescript"} & set(self.without)
         if not self.long:
             unused.add("long")
         wanted = needs.needs(unused)
