@@ -117,6 +117,8 @@ class Plan:
         self.test_max = LONG_TEST_MAX if long else TEST_MAX
         #: The server is built, or will not be.
         self.server = threading.Event()
+        #: Runs unit tests, from the build on.
+        self.units: list[threading.Thread] = []
         if long:
             # Tests look there whether their long form is wanted.
             os.environ["TENURE_LONG"] = "1"
@@ -146,7 +148,7 @@ class Plan:
         beside, alone = self.divided(programs)
         lanes = [lambda: self.run(beside, TESTS)] * PROGRAMS
         lanes.append(lambda: self.run_after(python, beside))
-        self.at_once([*lanes, self.typescript_and_examples])
+        self.at_once([self.units_end, *lanes, self.typescript_and_examples])
         self.at_once([lambda: self.run(alone, ALONE_THREADS), self.all_lints])
         if self.long:
             self.only_long()
@@ -162,7 +164,7 @@ class Plan:
             if programs is None:
                 return
             beside, alone = self.divided(programs)
-            self.run(beside, TESTS)
+            self.at_once([self.units_end, lambda: self.run(beside, TESTS)])
             self.run(alone, ALONE_THREADS)
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
@@ -212,18 +214,23 @@ class Plan:
     def built(self, chosen: Sequence[str]) -> Optional[list[Program]]:
         """Build all, and run unit tests as soon as they are built. None if it was not built."""
         units: queue.SimpleQueue[Optional[Program]] = queue.SimpleQueue()
-        lane = self.lane(lambda: self.run_units(units))
+        self.units.append(self.lane(lambda: self.run_units(units)))
         programs = None
         try:
             programs = cargo.build(self.report, chosen, units, self.server)
         finally:
             units.put(None)
-            lane.join()
             if programs is None:
+                self.units_end()
                 # Tests in Python may run by now.
                 processes.stopping.set()
             self.server.set()
         return programs
+
+    def units_end(self) -> None:
+        """Wait for unit tests: in `./test --long`, the histories take minutes more than the build."""
+        for lane in self.units:
+            lane.join()
 
     def python_beside_build(self, tools: threading.Thread) -> None:
         """Test the Python package as soon as it is installed and there is a server."""

@@ -222,7 +222,8 @@ async fn a_run_is_over_only_when_its_thread_is() {
         may_end.lock().unwrap().recv_timeout(s(60))?;
         Ok::<_, TaskError>(job.stop().is_some())
     });
-    let worker = client.worker(handlers.queues().unwrap()).ttl(Span::from_s(1));
+    // Heartbeats say that it must stop. A busy machine may let a shorter ttl end before one is sent.
+    let worker = client.worker(handlers.queues().unwrap()).ttl(Span::from_s(3));
     let stopper = worker.stopper();
     let working = tokio::spawn(worker.run_tasks(handlers));
     let running = has_begun.recv().await.unwrap();
