@@ -112,14 +112,69 @@ pub enum Command {
     /// Run a server on a store.
     #[command(after_help = SERVE_AFTER)]
     Serve(Box<serve::ServeArgs>),
+    /// Watch a crawl under caps, with crashes in the middle.
+    Demo(crate::demo::DemoArgs),
+    /// One that calls a store.
+    #[command(flatten)]
+    Client(ClientCommand),
+    /// Check a server, a folder or a Redis, and say what to change.
+    Doctor(doctor::DoctorArgs),
+    /// Show who changed what, and who was refused.
+    Trail(trail::TrailArgs),
+    /// Explain the code of an error.
+    Error(ErrorArgs),
+    /// Save a whole store in a file, while it is served.
+    Backup(backup::BackupArgs),
+    /// Restore a backup into an empty store.
+    Restore(backup::RestoreArgs),
+    /// Copy a whole store to another: a folder to a Redis, or back.
+    Copy(copy::CopyArgs),
+    /// Show and change the settings of a store on Redis.
+    #[command(subcommand)]
+    #[command(
+        after_help = "The settings are kept in Redis, beside the store. The server that creates the store sets them;
+`tenure store set` changes them.
+
+Examples:
+  tenure store show --store redis://HOST:6379
+  tenure store set --retain-bytes 4GiB --patience 30s
+  tenure store compact"
+    )]
+    Store(store::StoreAction),
+    /// Make and check tokens with scopes, and show what a token permits.
+    #[command(subcommand)]
+    #[command(after_help = "Examples:
+  tenure token new crawler --scope push,work --namespace web
+  tenure token check tokens.toml
+  tenure token who")]
+    Token(token::TokenAction),
+    /// Print the completions of a shell.
+    #[command(after_help = "Examples:
+  source <(tenure completions bash)       in ~/.bashrc
+  source <(tenure completions zsh)        in ~/.zshrc, after compinit
+  tenure completions fish | source        in ~/.config/fish/config.fish
+
+In these three, names of queues, limits, pools, jobs, schedules and flows
+complete too, if a server answers within 300 ms.")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the version.
+    Version,
+    /// Print the help of a command, or of all.
+    Help(HelpArgs),
+}
+
+/// The commands that call the store of `--url` as any client does.
+#[derive(Subcommand, Debug)]
+pub enum ClientCommand {
     /// Run a command for each job of one or more queues.
     Work(Box<leases::WorkArgs>),
     /// Run a command while holding a lock.
     Lock(leases::LockArgs),
     /// Run a command while holding permits, tokens or resources of pools.
     Lease(leases::LeaseArgs),
-    /// Watch a crawl under caps, with crashes in the middle.
-    Demo(crate::demo::DemoArgs),
     /// Push a job, or many.
     Push(Box<jobs::PushArgs>),
     /// List jobs, newest first.
@@ -185,56 +240,44 @@ code.")]
     Leases(leases::LeasesArgs),
     /// List the workers that asked for jobs within the last minute.
     Workers(page::PageArgs),
-    /// Check a server, a folder or a Redis, and say what to change.
-    Doctor(doctor::DoctorArgs),
     /// Check that counts agree with the store's content (also: check).
     #[command(alias = "check")]
     Audit(AuditArgs),
-    /// Show who changed what, and who was refused.
-    Trail(trail::TrailArgs),
-    /// Explain the code of an error.
-    Error(ErrorArgs),
-    /// Save a whole store in a file, while it is served.
-    Backup(backup::BackupArgs),
-    /// Restore a backup into an empty store.
-    Restore(backup::RestoreArgs),
-    /// Copy a whole store to another: a folder to a Redis, or back.
-    Copy(copy::CopyArgs),
-    /// Show and change the settings of a store on Redis.
-    #[command(subcommand)]
-    #[command(
-        after_help = "The settings are kept in Redis, beside the store. The server that creates the store sets them;
-`tenure store set` changes them.
+}
 
-Examples:
-  tenure store show --store redis://HOST:6379
-  tenure store set --retain-bytes 4GiB --patience 30s
-  tenure store compact"
-    )]
-    Store(store::StoreAction),
-    /// Make and check tokens with scopes, and show what a token permits.
-    #[command(subcommand)]
-    #[command(after_help = "Examples:
-  tenure token new crawler --scope push,work --namespace web
-  tenure token check tokens.toml
-  tenure token who")]
-    Token(token::TokenAction),
-    /// Print the completions of a shell.
-    #[command(after_help = "Examples:
-  source <(tenure completions bash)       in ~/.bashrc
-  source <(tenure completions zsh)        in ~/.zshrc, after compinit
-  tenure completions fish | source        in ~/.config/fish/config.fish
+/// What a command opens, and so which options of every command mean something to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opens {
+    /// The store of its own options, as a server: a profile is one of clients.
+    ItsStore,
+    /// The store of `--url`, which may be a folder.
+    Store,
+    /// A server or a Redis, that of `--url` or another.
+    Address,
+    /// Nothing that these options name.
+    Nothing,
+}
 
-In these three, names of queues, limits, pools, jobs, schedules and flows
-complete too, if a server answers within 300 ms.")]
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
-    /// Print the version.
-    Version,
-    /// Print the help of a command, or of all.
-    Help(HelpArgs),
+impl Command {
+    /// What the command opens.
+    pub fn opens(&self) -> Opens {
+        match self {
+            Command::Serve(_) => Opens::ItsStore,
+            Command::Client(_) => Opens::Store,
+            Command::Doctor(_)
+            | Command::Trail(_)
+            | Command::Backup(_)
+            | Command::Restore(_)
+            | Command::Token(_) => Opens::Address,
+            Command::Demo(_)
+            | Command::Error(_)
+            | Command::Copy(_)
+            | Command::Store(_)
+            | Command::Completions { .. }
+            | Command::Version
+            | Command::Help(_) => Opens::Nothing,
+        }
+    }
 }
 
 /// The arguments of `tenure help`.

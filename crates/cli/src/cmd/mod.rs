@@ -57,7 +57,7 @@ pub mod workers;
 use tenure::Client;
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
-use crate::args::{Cli, Command, Global, help};
+use crate::args::{Cli, ClientCommand, Command, Global, Opens, help};
 use crate::demo;
 use crate::exit::Failure;
 use crate::output::Output;
@@ -66,7 +66,8 @@ use crate::store::OpenedStore;
 /// Runs the command of the command line.
 pub async fn run(cli: Cli) -> Result<(), Failure> {
     let out = Output { json: cli.global.json };
-    if cli.global.accept_loss && opens_no_folder(&cli.command) {
+    let opens_a_folder = matches!(cli.command.opens(), Opens::ItsStore | Opens::Store);
+    if cli.global.accept_loss && !opens_a_folder {
         return Err(Failure::usage("--accept-loss is for a folder, and this command opens none")
             .hint("leave it out, or see `tenure serve --help`"));
     }
@@ -84,10 +85,11 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),
-        Command::Schedule(ScheduleArgs { action: Some(ScheduleAction::Preview(args)), .. }) => {
-            schedule_preview::run(out, &args)
-        }
-        command => {
+        Command::Client(ClientCommand::Schedule(ScheduleArgs {
+            action: Some(ScheduleAction::Preview(args)),
+            ..
+        })) => schedule_preview::run(out, &args),
+        Command::Client(command) => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
             let opened = OpenedStore::open(&url, namespace, accept_loss)?;
             let ended = with_client(command, &opened.client, &url, out).await;
@@ -98,71 +100,40 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-fn opens_no_folder(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Version
-            | Command::Completions { .. }
-            | Command::Copy(_)
-            | Command::Backup(_)
-            | Command::Restore(_)
-            | Command::Doctor(_)
-            | Command::Store(_)
-            | Command::Token(_)
-            | Command::Trail(_)
-            | Command::Demo(_)
-            | Command::Help(_)
-            | Command::Error(_)
-    )
-}
-
 async fn with_client(
-    command: Command,
+    command: ClientCommand,
     client: &Client,
     url: &str,
     out: Output,
 ) -> Result<(), Failure> {
     match command {
-        Command::Push(args) => push::run(client, out, *args, url).await,
-        Command::Work(args) => work::run(client, out, *args, url).await,
-        Command::Jobs(args) => jobs::run(client, out, args).await,
-        Command::Job(args) => job::run(client, out, args).await,
-        Command::Result(args) => result::run(client, out, args, url).await,
-        Command::Parents(args) => kin::parents(client, out, args).await,
-        Command::Children(args) => kin::children(client, out, args).await,
-        Command::Flow(args) => flow::run(client, out, args, url).await,
-        Command::Explain(args) => explain::run(client, out, args).await,
-        Command::Cancel(args) => cancel::cancel(client, out, args).await,
-        Command::Retry(args) => cancel::retry(client, out, args).await,
-        Command::Delete(args) => cancel::delete(client, out, args).await,
-        Command::Events(args) => events::run(client, out, args).await,
-        Command::Failures(args) => failures::run(client, out, args).await,
-        Command::RunNow(args) => cancel::run_now(client, out, args).await,
-        Command::Reschedule(args) => reschedule::run(client, out, args).await,
-        Command::Queue(args) => queue::run(client, out, args).await,
-        Command::Limit(args) => limit::run(client, out, args).await,
-        Command::Pool(args) => pool::run(client, out, args).await,
-        Command::Schedule(args) => schedule::run(client, out, args).await,
-        Command::Lock(args) => lock::lock(client, args, url).await,
-        Command::Lease(args) => lock::lease(client, args, url).await,
-        Command::Leases(args) => leases::run(client, out, args).await,
-        Command::Workers(args) => workers::run(client, out, args).await,
-        Command::Stats => stats::run(client, out).await,
-        Command::Status => status::run(client, out, url).await,
-        Command::Top(args) => top::run(client, args, url).await,
-        Command::Audit(args) => audit::run(client, out, args).await,
-        Command::Version
-        | Command::Completions { .. }
-        | Command::Serve(_)
-        | Command::Copy(_)
-        | Command::Backup(_)
-        | Command::Restore(_)
-        | Command::Doctor(_)
-        | Command::Store(_)
-        | Command::Token(_)
-        | Command::Trail(_)
-        | Command::Demo(_)
-        | Command::Help(_)
-        | Command::Error(_) => Err(Failure::bug("this command opens no store")),
+        ClientCommand::Push(args) => push::run(client, out, *args, url).await,
+        ClientCommand::Work(args) => work::run(client, out, *args, url).await,
+        ClientCommand::Jobs(args) => jobs::run(client, out, args).await,
+        ClientCommand::Job(args) => job::run(client, out, args).await,
+        ClientCommand::Result(args) => result::run(client, out, args, url).await,
+        ClientCommand::Parents(args) => kin::parents(client, out, args).await,
+        ClientCommand::Children(args) => kin::children(client, out, args).await,
+        ClientCommand::Flow(args) => flow::run(client, out, args, url).await,
+        ClientCommand::Explain(args) => explain::run(client, out, args).await,
+        ClientCommand::Cancel(args) => cancel::cancel(client, out, args).await,
+        ClientCommand::Retry(args) => cancel::retry(client, out, args).await,
+        ClientCommand::Delete(args) => cancel::delete(client, out, args).await,
+        ClientCommand::Events(args) => events::run(client, out, args).await,
+        ClientCommand::Failures(args) => failures::run(client, out, args).await,
+        ClientCommand::RunNow(args) => cancel::run_now(client, out, args).await,
+        ClientCommand::Reschedule(args) => reschedule::run(client, out, args).await,
+        ClientCommand::Queue(args) => queue::run(client, out, args).await,
+        ClientCommand::Limit(args) => limit::run(client, out, args).await,
+        ClientCommand::Pool(args) => pool::run(client, out, args).await,
+        ClientCommand::Schedule(args) => schedule::run(client, out, args).await,
+        ClientCommand::Lock(args) => lock::lock(client, args, url).await,
+        ClientCommand::Lease(args) => lock::lease(client, args, url).await,
+        ClientCommand::Leases(args) => leases::run(client, out, args).await,
+        ClientCommand::Workers(args) => workers::run(client, out, args).await,
+        ClientCommand::Stats => stats::run(client, out).await,
+        ClientCommand::Status => status::run(client, out, url).await,
+        ClientCommand::Top(args) => top::run(client, args, url).await,
+        ClientCommand::Audit(args) => audit::run(client, out, args).await,
     }
 }

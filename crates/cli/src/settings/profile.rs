@@ -12,7 +12,7 @@ use tenure_core::decode::nearest;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Opens};
 use crate::exit::Failure;
 use crate::output::{hint, tell};
 use crate::settings::file::{
@@ -65,14 +65,12 @@ pub fn token() -> Result<Option<Secret>, Failure> {
 /// # Errors
 /// There is no such profile, or its file is wrong.
 pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
-    if matches!(cli.command, Command::Serve(_)) {
+    let trusted = match cli.command.opens() {
         // It calls the other servers of its store; a profile is one of clients.
-        return trust::choose(&cli.global, ProfileTrust::default());
-    }
-    if !opens_a_store(&cli.command) {
-        return Ok(());
-    }
-    let trusted = apply_found(cli, read)?;
+        Opens::ItsStore => ProfileTrust::default(),
+        Opens::Store | Opens::Address => apply_found(cli, read)?,
+        Opens::Nothing => return Ok(()),
+    };
     trust::choose(&cli.global, trusted)
 }
 
@@ -130,20 +128,6 @@ fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure
     let token = profile.token.filter(|_| own_address && !elsewhere);
     let _ = CHOSEN.set(Chosen { name, token });
     Ok(if own_address && !elsewhere { profile.trust } else { nothing })
-}
-
-fn opens_a_store(command: &Command) -> bool {
-    !matches!(
-        command,
-        Command::Serve(_)
-            | Command::Copy(_)
-            | Command::Store(_)
-            | Command::Demo(_)
-            | Command::Error(_)
-            | Command::Version
-            | Command::Completions { .. }
-            | Command::Help(_)
-    )
 }
 
 /// The file of this user.

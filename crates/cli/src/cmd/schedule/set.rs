@@ -67,7 +67,7 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
 mod tests {
     use super::*;
     use crate::args::schedules::ScheduleAction;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, ClientCommand, Command};
     use clap::Parser;
     use tenure_core::names::Group;
     use tenure_core::schedule::{CatchUp, Overlap};
@@ -75,7 +75,8 @@ mod tests {
     /// The call that `tenure schedule set` makes with these options.
     fn set(more: &[&str]) -> Result<PutSchedule, Failure> {
         let line = [&["tenure", "schedule", "set", "news-42"], more].concat();
-        let Command::Schedule(args) = Cli::try_parse_from(line).unwrap().command else {
+        let cli = Cli::try_parse_from(line).unwrap();
+        let Command::Client(ClientCommand::Schedule(args)) = cli.command else {
             panic!("another command")
         };
         let Some(ScheduleAction::Set(args)) = args.action else { panic!("another action") };
