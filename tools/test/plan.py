@@ -228,7 +228,7 @@ class Plan:
         return programs
 
     def units_end(self) -> None:
-        """Wait for unit tests: in `./test --long`, the histories take minutes more than the build."""
+        """Wait for unit tests: those of `./test --long` take minutes longer than the build."""
         for lane in self.units:
             lane.join()
 
