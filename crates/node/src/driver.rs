@@ -15,7 +15,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_election::election::{Input, ServerWord};
 use tenure_election::ids::{Epoch, ServerId, StoreId};
 use tenure_engine::{Embedded, Options};
-use tenure_redis::{RedisStore, ServerEntry, StoreError, StoreNaming};
+use tenure_redis::{RedisStore, ServerEntry, StoreError, StoreNaming, StoreSizes};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
@@ -51,6 +51,8 @@ pub(crate) struct Driver {
     pub given: StoreSettings,
     /// The settings of the store, as far as they are known.
     pub settings: Mutex<StoreSettings>,
+    /// See [`crate::NodeOptions::snapshot_log_bytes`].
+    pub snapshot_log_bytes: u64,
     /// Redis had no room left at the last check.
     pub is_full: Arc<AtomicBool>,
     pub asks: Arc<dyn AskServer>,
@@ -69,6 +71,10 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
+    pub fn snapshot_is_due(&self, sizes: StoreSizes) -> bool {
+        sizes.snapshot_is_due(self.snapshot_log_bytes)
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -56,7 +56,16 @@ impl Node {
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread or no random numbers.
     pub fn open(options: NodeOptions) -> Result<Node, NodeError> {
-        let NodeOptions { address, name, url, engine, settings: given, asks, clock } = options;
+        let NodeOptions {
+            address,
+            name,
+            url,
+            engine,
+            settings: given,
+            snapshot_log_bytes,
+            asks,
+            clock,
+        } = options;
         let settings = given.clone().or(&StoreSettings::usual(&engine));
         let replicas = settings.replicas.unwrap_or_default();
         let (me, shown) = (ServerId(random::id()?), address.to_string());
@@ -77,6 +86,7 @@ impl Node {
             clock: Arc::new(StoreClock::new(clock)),
             engine,
             given,
+            snapshot_log_bytes,
             settings: Mutex::new(settings),
             is_full: Arc::default(),
             asks,
@@ -394,7 +404,7 @@ fn look_for_room(driver: &Driver) {
 /// R15: the health of the server shows that no snapshot could be made for a long time.
 fn see_if_overdue(driver: &Driver, due_since: &mut Option<Duration>) {
     let serves = driver.lock().election.serves();
-    if !serves || !driver.store.sizes().snapshot_is_due() {
+    if !serves || !driver.snapshot_is_due(driver.store.sizes()) {
         *due_since = None;
     }
     let since = due_since.get_or_insert(driver.clock.monotonic());
@@ -409,13 +419,13 @@ fn snapshot_if_due(driver: &Arc<Driver>, measured: &mut u64) {
         let state = driver.lock();
         (state.election.serves(), state.term)
     };
-    if !serves || *measured == term && !driver.store.sizes().snapshot_is_due() {
+    if !serves || *measured == term && !driver.snapshot_is_due(driver.store.sizes()) {
         return;
     }
     match driver.store.measure() {
         Ok(sizes) => {
             *measured = term;
-            if sizes.snapshot_is_due() {
+            if driver.snapshot_is_due(sizes) {
                 driver.tell(Input::SnapshotDue);
             }
         }

@@ -8,7 +8,7 @@ use tenure_core::secret::Secret;
 use tenure_election::election::ServerWord;
 use tenure_engine::{Location, Options};
 use tenure_engine_api::{Clock, SystemClock};
-use tenure_redis::{Generation, SnapshotName, StoreError, Term};
+use tenure_redis::{Generation, SNAPSHOT_LOG_BYTES, SnapshotName, StoreError, Term};
 
 use crate::settings::StoreSettings;
 
@@ -76,6 +76,8 @@ pub struct NodeOptions {
     /// The store's settings with which this server was started. They count only while the store is made; after that the
     /// store's own settings do. Starts empty.
     pub settings: StoreSettings,
+    /// The size of the log, in bytes, below which this server makes no snapshot. Starts as [`SNAPSHOT_LOG_BYTES`].
+    pub snapshot_log_bytes: u64,
     /// The way to ask other servers.
     pub asks: Arc<dyn AskServer>,
     /// Its monotonic clock drives the election. Starts as the system's.
@@ -96,6 +98,7 @@ impl NodeOptions {
             url: url.into(),
             engine: Options::new(Location::Memory),
             settings: StoreSettings::default(),
+            snapshot_log_bytes: SNAPSHOT_LOG_BYTES,
             asks,
             clock: Arc::new(SystemClock),
         }

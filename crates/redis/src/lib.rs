@@ -50,7 +50,7 @@ pub use scripts::{
 };
 pub use server_entry::ServerEntry;
 pub use servers::StoreServers;
-pub use sizes::{StoreRoom, StoreSizes};
+pub use sizes::{SNAPSHOT_LOG_BYTES, StoreRoom, StoreSizes};
 pub use snapshot::{RedisSnapshot, WriteError};
 pub use store::{NamedOwner, RedisStore, SeenStore, StoreCall, StoreError};
 pub use unfit::UnfitServer;

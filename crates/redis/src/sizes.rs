@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::unfit::UnfitServer;
 
-/// The size of the log, in bytes, below which no snapshot is due.
-const LOG_MIN_BYTES: u64 = 32 << 20;
+/// The size of the log, in bytes, below which a server makes no snapshot of a store.
+pub const SNAPSHOT_LOG_BYTES: u64 = 32 << 20;
 /// A snapshot is due once the log is longer than the last snapshot divided by this.
 const LOG_PART: u64 = 2;
 /// This part of Redis's memory stays free, and at least this many bytes: data beside the store may grow too.
@@ -52,9 +52,9 @@ impl StoreSizes {
         self.log + self.snapshot + self.before
     }
 
-    /// True if a new snapshot is worth its price: the log is not short, and longer than half of the last one.
-    pub fn snapshot_is_due(&self) -> bool {
-        self.log > LOG_MIN_BYTES.max(self.snapshot / LOG_PART)
+    /// True if a new snapshot is worth its price: the log is longer than this, in bytes, and than half of the last one.
+    pub fn snapshot_is_due(&self, log_bytes: u64) -> bool {
+        self.log > log_bytes.max(self.snapshot / LOG_PART)
     }
 }
 
@@ -88,7 +88,8 @@ mod tests {
             [(32, 0, false), (33, 0, true), (33, 64, true), (33, 66, false), (51, 100, true)]
         {
             let sizes = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
-            assert_eq!(sizes.snapshot_is_due(), due, "{log} MiB of log, {snapshot} of snapshot");
+            let is_due = sizes.snapshot_is_due(SNAPSHOT_LOG_BYTES);
+            assert_eq!(is_due, due, "{log} MiB of log, {snapshot} of snapshot");
         }
     }
 

@@ -19,7 +19,8 @@ use crate::copy::round_trip::one_lock;
 use crate::copy::stores::{Opened, Store, Watcher, copied, copy_all};
 use crate::copy::world::{is_sound, jobs, same, world};
 
-const JOBS: u64 = 620;
+/// More than fit one page.
+const JOBS: u64 = 330;
 
 async fn filled(store: &Store) -> Vec<String> {
     let opened = store.open();

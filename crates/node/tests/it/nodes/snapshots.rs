@@ -1,7 +1,7 @@
 //! Snapshots that a follower writes for the leader, and failures of each of the two.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tenure_core::job::NewJob;
@@ -14,19 +14,18 @@ use tenure_engine_api::{Clock, Engine, EngineExt, SystemClock};
 use tenure_node::{Node, SnapshotName, SnapshotWish};
 use tenure_testkit::{Dice, needs_redis};
 
-use crate::nodes::bench::{Bench, DoesSnapshot, LONG, job};
+use crate::nodes::bench::{Bench, DoesSnapshot, LONG, SNAPSHOT_LOG_BYTES, job};
 
-/// Some 50 jobs of this size make a log of 6 MiB, and a snapshot is due at 32 MiB.
-const PAYLOAD_BYTES: usize = 120_000;
+/// Some 50 jobs of this size are a fifth of the log with which a snapshot is due.
+const PAYLOAD_BYTES: usize = 12_000;
 const JOBS_OF_ONE_CALL: usize = 50;
 
-/// A payload that hardly compresses. It is the same for all jobs: a compressor looks back over 64 KiB, and does
-/// not see the one before.
-fn payload() -> Json {
-    static NOISE: LazyLock<Json> = LazyLock::new(|| {
-        Json::parse(&format!("\"{}\"", Dice::mixed(1).text(PAYLOAD_BYTES))).unwrap()
-    });
-    NOISE.clone()
+/// So many parts of 256 KiB are more than a piece of a snapshot, and half of a whole one.
+const PARTS: usize = 6;
+
+/// A payload that hardly compresses, unlike that of any other job.
+fn payload(job: usize) -> Json {
+    Json::parse(&format!("\"{}\"", Dice::mixed(1 + job as u64).text(PAYLOAD_BYTES))).unwrap()
 }
 
 /// The snapshot that the store names, and the one that is being written.
@@ -53,7 +52,7 @@ pub fn push_until_turned(
             .text()
             .parse::<u64>()
             .unwrap_or(0)
-            > 48 << 20
+            > SNAPSHOT_LOG_BYTES * 3 / 2
         {
             std::thread::sleep(Duration::from_millis(5));
             continue;
@@ -65,7 +64,7 @@ pub fn push_until_turned(
 
 /// A push of some more jobs, after this many.
 fn large(jobs: usize) -> Push {
-    let all = (jobs..jobs + JOBS_OF_ONE_CALL).map(|n| NewJob { payload: payload(), ..job(n) });
+    let all = (jobs..jobs + JOBS_OF_ONE_CALL).map(|n| NewJob { payload: payload(n), ..job(n) });
     Push { jobs: all.collect(), answer: PushAnswer::Ids }
 }
 
@@ -201,18 +200,17 @@ fn a_leader_writes_the_snapshot_that_its_follower_failed_to() {
         ("its last entry is one that is not there", wrong(|name| name.tip.number += 1_000)),
         ("its last entry came before", wrong(|name| name.tip.number = 1)),
         ("it has another name", wrong(|name| name.generation.count += 1)),
-        ("it dies among the pieces", after_parts(40, |standby, _| standby.crash())),
+        ("it dies among the pieces", after_parts(PARTS, |standby, _| standby.crash())),
         (
             "it stands still among the pieces",
-            after_parts(40, |_, goes_on| {
+            after_parts(PARTS, |_, goes_on| {
                 while goes_on() {
                     std::thread::sleep(Duration::from_millis(20));
                 }
             }),
         ),
     ];
-    // Each waits for a snapshot most of the time, and pushes 48 MiB for it: with all at once a leader stood still for so
-    // long that its follower took the store.
+    // With all of them at once a leader stood still for so long that its follower took the store.
     for some in rows.chunks(3) {
         std::thread::scope(|scope| {
             for (what, does) in some.iter().cloned() {
@@ -246,7 +244,7 @@ fn a_follower_that_takes_over_stops_writing_the_old_snapshot() {
         Arc::new(move |standby, wish, goes_on| {
             let read = AtomicUsize::new(0);
             let written = standby.write_snapshot(wish, &|| {
-                if read.fetch_add(1, Ordering::SeqCst) == 40 {
+                if read.fetch_add(1, Ordering::SeqCst) == PARTS {
                     // The leader dies, and nothing tells this thread of it.
                     nodes.nodes.lock().unwrap().remove("http://first");
                     let Some(leader) = leader.lock().unwrap().take() else { return true };
