@@ -203,11 +203,15 @@ def redis_url(folder: Path) -> Iterator[Optional[str]]:
         process.wait()
 
 
-@pytest.fixture(scope="session", params=["memory", "redis"])
+#: The client calls a server over HTTP and sees nothing of its store. `./test --long` looks at both.
+STORES = ["memory", "redis"] if os.environ.get("TENURE_LONG") else ["memory"]
+
+
+@pytest.fixture(scope="session", params=STORES)
 def shared_server(
     request: pytest.FixtureRequest, folder: Path, redis_url: Optional[str]
 ) -> Iterator[Server]:
-    """One server for each store, used by all tests that do not stop it."""
+    """One server for each of these stores, used by all tests that do not stop it."""
     store = "memory:" if request.param == "memory" else redis_url
     if store is None:
         pytest.skip("there is no redis-server here")
