@@ -4,14 +4,17 @@ use serde::Serialize;
 use tenure_core::decode::PreviewAsked;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::Moment;
+use tenure_core::view;
 
 use crate::timing::Timing;
 
-/// The next moments of a timing, without jitter.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Preview {
-    /// In ascending order; fewer than requested if the timing ends.
-    pub next: Vec<Moment>,
+view! {
+    /// The next moments of a timing, without jitter.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+    pub struct Preview {
+        /// The next moments, without jitter.
+        pub next: Vec<Moment>,
+    }
 }
 
 impl Preview {

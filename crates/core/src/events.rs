@@ -16,6 +16,7 @@ use crate::lease::Fence;
 use crate::names::{FlowName, JobId, LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use crate::sentences::NameRefusal;
 use crate::time::Moment;
+use crate::view;
 use crate::words;
 
 /// The place of an event in the stream of its namespace: the *life* of the stream, and a number. Numbers have no gaps.
@@ -68,6 +69,8 @@ impl<'de> Deserialize<'de> for EventId {
     }
 }
 
+crate::schemas!(Event, EventId, EventType, BlockedOn, GapWhy);
+
 /// The limit or pool that a job lacks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -79,12 +82,16 @@ pub enum BlockedOn {
 }
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// The fields of an event beside `id`, `at` and `type`. Each type has the fields that the table of types names,
-        /// and any type may have `by`; all others are absent.
-        #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-        #[serde(default)]
-        pub struct About { $($(#[$doc])* pub $field: Option<$type>,)* }
+    ($($(#[doc = $sentence:literal])* $(#[serde($($serde:tt)*)])? $field:ident: $type:ty,)*) => {
+        view! {
+            /// The fields of an event beside `id`, `at` and `type`. Each type has the fields that the table of types
+            /// names, and any type may have `by`; all others are absent.
+            #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+            #[serde(default)]
+            pub struct About {
+                $($(#[doc = $sentence])* $(#[serde($($serde)*)])? pub $field: Option<$type>,)*
+            }
+        }
 
         /// A field of an event, beside `id`, `at` and `type`.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,26 +130,26 @@ fields! {
     queue: QueueName,
     /// The flow that the job belongs to, or that is finished.
     flow: FlowName,
-    /// The schedule that made the job, or that was changed, fired or moved.
+    /// The schedule that made the job, or that was changed, fired, skipped, missed or moved.
     schedule: ScheduleId,
-    /// The reason: `due`, `parents`, `retry` or `run_now` of `job.ready`; `overlap`, `queue_full` or `invalid_field` of
-    /// a schedule; the given reason of a resource; a sentence of other types.
+    /// job.ready: due, parents, retry or run_now. schedule.skipped: overlap, queue_full or invalid_field. Of other
+    /// types a sentence.
     why: Cow<'static, str>,
-    /// The need that the job lacks.
+    /// What the job at the head of its line lacks.
     on: BlockedOn,
     /// The id of the lease that was granted or ended.
     lease: String,
     /// The fence of that lease.
     fence: Fence,
-    /// Id of the worker that holds or held the lease; null if the caller named none.
+    /// The id of its worker; null if its caller named none.
     holder: String,
-    /// Number of the job's attempt, from 1.
+    /// Which attempt of the job this was, from 1.
     attempt: u32,
     /// When the job may run again.
     run_at: Moment,
     /// The last 256 bytes of the error.
     error: String,
-    /// How the lease ended.
+    /// How the lease ended: the outcome of its settle, or lost.
     outcome: Outcome,
     /// The limit that the event is about.
     limit: LimitName,
@@ -150,18 +157,18 @@ fields! {
     pool: PoolName,
     /// The resource of that pool.
     resource: ResourceId,
-    /// The end of a pause, of a resource's rest, of a recovery; null if it has none.
+    /// The end of a pause or a rest; null if it has none.
     until: Moment,
-    /// Permits of the limit that work outside uses.
+    /// Permits of the limit that are in use outside.
     external: u64,
-    /// The moment of the schedule that fired, was skipped or missed, or to which the schedule was moved.
+    /// The moment of the schedule that fired, was skipped or missed, or to which it was moved.
     moment: Moment,
-    /// Number of skipped or missed moments.
+    /// How many moments.
     n: u64,
-    /// Members of the flow by state.
+    /// The jobs of the flow by where they stand.
     counts: FlowCounts,
-    /// The name of the token whose call made the event, if the call needed `operate` or `admin`. Absent from all others,
-    /// also where a token has no name of its own or a server asks for none.
+    /// The name of the token whose call made this event, if the call needed operate or admin; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
     by: TokenName,
 }
 
@@ -404,14 +411,17 @@ words! {
     }
 }
 
-/// Events that a reader has missed, or may have missed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Gap {
-    /// The place from which the reader wanted to go on.
-    pub after: EventId,
-    /// The event with which it goes on: the oldest that is kept, or the next.
-    pub first: EventId,
-    pub why: GapWhy,
+view! {
+    /// Events that a reader has missed, or may have missed.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct Gap {
+        /// The since that was asked for.
+        pub after: EventId,
+        /// With which event it goes on.
+        pub first: EventId,
+        /// dropped: what came next is not kept any more. restarted: the store may have forgotten events.
+        pub why: GapWhy,
+    }
 }
 
 /// The range of events that the stream of a namespace holds.

@@ -16,7 +16,11 @@ use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::sentences::FlowRefusal;
 use crate::time::Moment;
+use crate::view;
 use crate::words;
+
+crate::schemas!(FlowState, ParentState);
+crate::schemas!(ParentView = view::named("Parent"));
 
 words! {
     /// State of a flow.
@@ -30,22 +34,42 @@ words! {
     }
 }
 
-/// Members of a flow by state. A finished member still counts after its `retain` is over, but not after a call has
-/// deleted it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct FlowCounts {
-    /// Not finished, in any state.
-    #[serde(default)]
-    pub unfinished: u64,
-    /// Members that ended well.
-    #[serde(default)]
-    pub succeeded: u64,
-    /// Members that failed for good.
-    #[serde(default)]
-    pub failed: u64,
-    /// Members that were cancelled.
-    #[serde(default)]
-    pub cancelled: u64,
+view! {
+    /// Members of a flow by state. A finished member still counts after its `retain` is over, but not after a call has
+    /// deleted it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct FlowCounts {
+        /// Jobs that have not ended, in any state.
+        #[serde(default)]
+        pub unfinished: u64,
+        /// Jobs that succeeded; they count on when retain is over, and no longer once they are deleted.
+        #[serde(default)]
+        pub succeeded: u64,
+        /// Jobs that failed for good.
+        #[serde(default)]
+        pub failed: u64,
+        /// Jobs that were cancelled.
+        #[serde(default)]
+        pub cancelled: u64,
+    }
+
+    /// A flow as the contract shows it.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct FlowView as "Flow" {
+        /// The name of the flow.
+        pub flow: FlowName,
+        /// finished: none of its jobs is unfinished.
+        pub state: FlowState,
+        /// Its jobs are being cancelled, and what is pushed into it meanwhile is stored as cancelled.
+        #[serde(default)]
+        pub cancelling: bool,
+        /// Its jobs by where they stand.
+        pub counts: FlowCounts,
+        /// When its first job came.
+        pub created_at: Moment,
+        /// When its last job ended; null while one is unfinished.
+        pub finished_at: Option<Moment>,
+    }
 }
 
 impl FlowCounts {
@@ -62,22 +86,6 @@ impl FlowCounts {
     pub fn has_failed(&self) -> bool {
         self.failed > 0 || self.cancelled > 0
     }
-}
-
-/// A flow as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FlowView {
-    pub flow: FlowName,
-    pub state: FlowState,
-    /// Its members are being cancelled, and jobs that are pushed into it meanwhile are cancelled too.
-    #[serde(default)]
-    pub cancelling: bool,
-    /// Its members by state.
-    pub counts: FlowCounts,
-    /// When its first member was pushed, or the first job that waits for it.
-    pub created_at: Moment,
-    /// When its last member ended; `None` while one is unfinished.
-    pub finished_at: Option<Moment>,
 }
 
 /// A parent of a job, as `GET /v1/jobs/{id}/parents` shows it.
@@ -140,18 +148,22 @@ impl<'de> Deserialize<'de> for ParentView {
     }
 }
 
-/// A job that is a parent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ParentJob {
-    pub id: JobId,
-    pub state: ParentState,
-    /// Why it failed or was cancelled.
-    pub error: Option<String>,
-    /// `None` until it has ended.
-    pub finished_at: Option<Moment>,
-    /// Its result; absent unless asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<Json>,
+view! {
+    /// A job that is a parent.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct ParentJob {
+        /// The id of the parent.
+        pub id: JobId,
+        /// As of any job; gone: it is not there any more.
+        pub state: ParentState,
+        /// Why it failed or was cancelled.
+        pub error: Option<String>,
+        /// When it ended; null until then.
+        pub finished_at: Option<Moment>,
+        /// Its result; only with full=true.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub result: Option<Json>,
+    }
 }
 
 /// State of a parent: that of a job, or gone.
@@ -182,14 +194,18 @@ impl ParentState {
     }
 }
 
-/// A job that waits, or waited, for another one.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ChildView {
-    pub id: JobId,
-    pub state: JobState,
-    /// Applies when a parent fails or is cancelled.
-    #[serde(default)]
-    pub on_parent_failure: OnParentFailure,
+view! {
+    /// A job that waits, or waited, for another one.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct ChildView as "Child" {
+        /// The id of the child.
+        pub id: JobId,
+        /// Where it stands.
+        pub state: JobState,
+        /// What becomes of it when this job fails or is cancelled.
+        #[serde(default)]
+        pub on_parent_failure: OnParentFailure,
+    }
 }
 
 /// An entry of `after`, as far as the call alone resolves it.

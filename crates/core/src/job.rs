@@ -15,7 +15,13 @@ use crate::progress::ProgressId;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
+use crate::view;
 use crate::words;
+
+crate::schemas!(JobState, Need, PushedJob);
+crate::schemas!(Retry = view::named("ShownRetry"));
+crate::schemas!(Unique = view::named("ShownUnique"));
+crate::schemas!(Outcome = view::text());
 
 words! {
     /// The state of a job, in the order of its life.
@@ -307,18 +313,6 @@ pub fn retain_for(state: JobState, retain: Option<Span>) -> Span {
     })
 }
 
-/// One run that ended badly.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct JobError {
-    /// The attempt that ended so, from 1.
-    pub attempt: u32,
-    pub at: Moment,
-    /// The error text; its end, if it was longer than 8 KiB.
-    pub error: String,
-    /// `failed`, `lost` or `undelivered`.
-    pub outcome: Outcome,
-}
-
 words! {
     /// How a lease ended. Stores hold an outcome by its index in `ALL`: a new one comes last.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -339,105 +333,124 @@ words! {
     }
 }
 
-/// The schedule that made a job, as the job shows it.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct MadeBy {
-    pub id: ScheduleId,
-    /// The moment that made it; `None` for a run-now.
-    pub at: Option<Moment>,
-}
+view! {
+    /// One run that ended badly.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct JobError {
+        /// The attempt that ended so, from 1.
+        pub attempt: u32,
+        /// When that run ended.
+        pub at: Moment,
+        /// The text of the error; the end of one that was longer than 8 KiB.
+        pub error: String,
+        /// How the run ended: failed by its holder or its timeout, lost with its worker, or never delivered to one.
+        pub outcome: Outcome as view::words(&["failed", "lost", "undelivered"]),
+    }
 
-/// A job as the contract shows it. Reading is lenient: an unknown field is ignored, and a field that another release
-/// does not send has its default.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct JobView {
-    pub id: JobId,
-    pub queue: QueueName,
-    /// A worker library chooses the handler by it; `""` if none.
-    #[serde(default)]
-    pub kind: String,
-    pub state: JobState,
-    /// Absent from lists unless asked for.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Json>,
-    /// -100..=100; higher goes first.
-    #[serde(default)]
-    pub priority: i8,
-    /// The group in which it takes turns.
-    pub group: Option<Group>,
-    /// Limits and pools that it holds while it runs.
-    #[serde(default)]
-    pub needs: Vec<Need>,
-    /// Runs that ended in `succeeded` or `failed`, and the one that is running.
-    #[serde(default)]
-    pub attempt: u32,
-    /// Reaps in a row; any accepted settle sets it to 0.
-    #[serde(default)]
-    pub lost: u32,
-    /// Runs that ended in `snoozed`; 0 again when it is retried by hand or its content is replaced.
-    #[serde(default)]
-    pub snoozed: u32,
-    /// The moment before which it does not run, or at which it became due.
-    pub run_at: Moment,
-    /// When it was pushed.
-    pub created_at: Moment,
-    /// When its last run began; `None` before the first.
-    pub started_at: Option<Moment>,
-    /// `None` until the job has ended.
-    pub finished_at: Option<Moment>,
-    /// The job is cancelled if it is not running by then; `None`: never.
-    pub expires_at: Option<Moment>,
-    /// Result of the run that succeeded; absent from lists unless asked for.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub result: Option<Json>,
-    /// The last error; `None` if there was none.
-    pub error: Option<String>,
-    /// The last 20 errors, oldest first.
-    #[serde(default)]
-    pub errors: Vec<JobError>,
-    /// The last report of a holder; `None` if there was none.
-    pub progress: Option<Json>,
-    /// The unique key as it was pushed.
-    pub unique: Option<Unique>,
-    /// For people and filters.
-    #[serde(default)]
-    pub labels: Labels,
-    /// The trace that it was pushed in; absent from lists unless payloads are asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<TraceParent>,
-    /// The lease that holds it; `None` unless it runs.
-    pub lease: Option<String>,
-    /// A cancel waits until the holder learns of it.
-    #[serde(default)]
-    pub cancel_requested: bool,
-    /// Policy for failed and lost runs, as copied at the push.
-    #[serde(default)]
-    pub retry: Retry,
-    /// Longest time of one run; `None` if unlimited.
-    pub timeout: Option<Span>,
-    /// How long it is kept when finished; `None`: 1 h, or 7 d if it failed.
-    pub retain: Option<Span>,
-    /// The schedule that made it; null for a job that was pushed.
-    #[serde(default)]
-    pub schedule: Option<MadeBy>,
-    /// The flow to which it belongs.
-    #[serde(default)]
-    pub flow: Option<FlowName>,
-    /// Its first 100 parents.
-    #[serde(default)]
-    pub after: Vec<ShownParent>,
-    /// Number of all parents.
-    #[serde(default)]
-    pub parents: u32,
-    /// Parents that have not ended, or whose end has not been counted yet.
-    #[serde(default)]
-    pub waiting_on: u32,
-    /// Applies when a parent fails or is cancelled.
-    #[serde(default)]
-    pub on_parent_failure: OnParentFailure,
-    /// Only in the answer to a retry: jobs that its failure had cancelled. They stay cancelled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancelled_children: Option<u64>,
+    /// The schedule that made a job, as the job shows it.
+    #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+    pub struct MadeBy {
+        /// The id of the schedule.
+        pub id: ScheduleId,
+        /// The moment of the schedule; null for a run-now.
+        pub at: Option<Moment>,
+    }
+
+    /// A job as the contract shows it. Reading is lenient: an unknown field is ignored, and a field that another release
+    /// does not send has its default.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct JobView as "Job" {
+        /// The id of the job.
+        pub id: JobId,
+        /// The queue in which the job waits.
+        pub queue: QueueName,
+        /// What a worker library chooses the handler by; "" if none.
+        #[serde(default)]
+        pub kind: String,
+        /// Where the job stands.
+        pub state: JobState,
+        /// What the handler gets. Lists leave it out unless full=true.
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+        pub payload: Option<Json>,
+        /// Jobs with a higher priority go first: -100 to 100.
+        #[serde(default)]
+        pub priority: i8,
+        /// The group in which the job takes turns; null if none.
+        pub group: Option<Group>,
+        /// Limits and pools that the job holds while it runs, as copied at the push.
+        #[serde(default)]
+        pub needs: Vec<Need>,
+        /// Runs that ended in succeeded or failed, and the one that is running; 0 before the first.
+        #[serde(default)]
+        pub attempt: u32,
+        /// How many times in a row the worker was lost; any accepted settle sets it to 0.
+        #[serde(default)]
+        pub lost: u32,
+        /// How many of its runs ended in snoozed; 0 again when it is retried or replaced.
+        #[serde(default)]
+        pub snoozed: u32,
+        /// The moment before which the job does not run, or at which it became due.
+        pub run_at: Moment,
+        /// When the job was pushed.
+        pub created_at: Moment,
+        /// When its last run began; null before the first.
+        pub started_at: Option<Moment>,
+        /// When the job ended; null until then.
+        pub finished_at: Option<Moment>,
+        /// The job is cancelled if it is not running by this moment; null if never.
+        pub expires_at: Option<Moment>,
+        /// What the job succeeded with; null until then. Lists leave it out unless full=true.
+        #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+        pub result: Option<Json>,
+        /// The last error, at most 8 KiB; null if there was none.
+        pub error: Option<String>,
+        /// The last 20 errors, oldest first.
+        #[serde(default)]
+        pub errors: Vec<JobError>,
+        /// What its holder reported last, at most 4 KiB; null if nothing.
+        pub progress: Option<Json>,
+        /// The unique key, as it was pushed; null if none.
+        pub unique: Option<Unique>,
+        /// Words for people and filters.
+        #[serde(default)]
+        pub labels: Labels,
+        /// The W3C trace context in which the job was pushed; lists show it with full=true alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub traceparent: Option<TraceParent>,
+        /// The id of the lease that holds the job; null unless it runs.
+        pub lease: Option<String>,
+        /// Whether a cancel waits until its holder hears of it.
+        #[serde(default)]
+        pub cancel_requested: bool,
+        /// What happens after a failed or lost run, as copied at the push.
+        #[serde(default)]
+        pub retry: Retry,
+        /// Longest time of one run, as copied at the push; null if none.
+        pub timeout: Option<Span>,
+        /// How long the finished job is kept, as copied at the push; null decides by its end.
+        pub retain: Option<Span>,
+        /// The schedule that made the job; null for a job that was pushed.
+        #[serde(default)]
+        pub schedule: Option<MadeBy>,
+        /// The flow to which the job belongs.
+        #[serde(default)]
+        pub flow: Option<FlowName>,
+        /// The first 100 parents: ids of jobs, and flows.
+        #[serde(default)]
+        pub after: Vec<ShownParent>,
+        /// How many parents it has.
+        #[serde(default)]
+        pub parents: u32,
+        /// How many of its parents have not ended, or have not been told to it yet.
+        #[serde(default)]
+        pub waiting_on: u32,
+        /// What becomes of it when a parent fails or is cancelled.
+        #[serde(default)]
+        pub on_parent_failure: OnParentFailure,
+        /// Only in the answer of a retry: how many jobs the failure of this one had cancelled. They stay cancelled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cancelled_children: Option<u64>,
+    }
 }
 
 /// Estimated size of a job in an answer, by the parts that may be long.
@@ -517,25 +530,30 @@ impl JobView {
     }
 }
 
-/// The result of a job for a caller that waits for it: its end, or its present state.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ResultView {
-    pub id: JobId,
-    pub state: JobState,
-    /// Result of a job that succeeded; `None` while it is not finished, and without a result.
-    pub result: Option<Json>,
-    /// Why the job failed or was cancelled; `None` while it is not finished, also between attempts.
-    pub error: Option<String>,
-    /// `None` until the job has ended.
-    pub finished_at: Option<Moment>,
-    /// Runs that ended in `succeeded` or `failed`, and the one that is running.
-    #[serde(default)]
-    pub attempt: u32,
-    /// The last report of a holder; `None` if there was none.
-    pub progress: Option<Json>,
-    /// Identifies that report, for a wait that also ends with the next one; `None` without a report.
-    #[serde(default)]
-    pub progress_id: Option<ProgressId>,
+view! {
+    /// The result of a job for a caller that waits for it: its end, or its present state.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct ResultView as "Result" {
+        /// The id of the job.
+        pub id: JobId,
+        /// Where the job stands; look at it first.
+        pub state: JobState,
+        /// What the job succeeded with; null until then.
+        pub result: Option<Json>,
+        /// Why it failed or was cancelled; null until it has ended, also between attempts.
+        pub error: Option<String>,
+        /// When the job ended; null until then.
+        pub finished_at: Option<Moment>,
+        /// Runs that ended in succeeded or failed, and the one that is running.
+        #[serde(default)]
+        pub attempt: u32,
+        /// What its holder reported last; null if nothing.
+        pub progress: Option<Json>,
+        /// Which progress that is: given back as seen, the wait ends with another one, too; null if nothing was
+        /// reported.
+        #[serde(default)]
+        pub progress_id: Option<ProgressId>,
+    }
 }
 
 impl From<JobView> for ResultView {

@@ -9,6 +9,9 @@ use crate::secret::Json;
 use crate::sentences::summary;
 use crate::settings::Holder;
 use crate::time::{Moment, Span};
+use crate::view;
+
+crate::schemas!(ReasonKind);
 
 crate::number! {
     /// A number that grows with every grant in a namespace: `max(previous + 1, now in µs)`.
@@ -35,92 +38,6 @@ impl Worker {
     }
 }
 
-/// A resource in a lease. Its data is here and nowhere else.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LeasedResource {
-    pub pool: PoolName,
-    pub id: ResourceId,
-    /// Often secret; at most 64 KiB.
-    pub data: Json,
-    pub tags: Vec<Tag>,
-}
-
-/// A lease as its holder sees it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LeaseView {
-    /// `None` for tokens, which are granted and given back in one step.
-    pub lease: Option<String>,
-    /// Grows with every grant in the namespace; pass it to the store that the lease protects.
-    pub fence: Fence,
-    /// Id of the worker, or `anonymous`.
-    #[serde(default)]
-    pub holder: String,
-    #[serde(default)]
-    pub granted_at: Moment,
-    /// It is taken back at this moment unless it is extended.
-    #[serde(default)]
-    pub expires_at: Moment,
-    /// The run must be over by then; `None` without a timeout.
-    #[serde(default)]
-    pub deadline: Option<Moment>,
-    /// `None` if the call asked for needs alone.
-    #[serde(default)]
-    pub job: Option<JobView>,
-    /// Resources held, with their data.
-    #[serde(default)]
-    pub resources: Vec<LeasedResource>,
-    /// Limits whose permits it holds or whose tokens it took.
-    #[serde(default)]
-    pub limits: Vec<LimitName>,
-}
-
-/// A lease in a list, without the data of its resources.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LeaseSummary {
-    pub lease: String,
-    pub fence: Fence,
-    /// Id of the worker, or `anonymous`.
-    pub holder: String,
-    pub granted_at: Moment,
-    /// It is taken back at this moment unless it is extended.
-    pub expires_at: Moment,
-    /// The run must be over by then; `None` without a timeout.
-    pub deadline: Option<Moment>,
-    /// `None` for a lease without a job.
-    pub job: Option<JobId>,
-    /// Queue of that job.
-    pub queue: Option<QueueName>,
-    /// Resources held, without their data.
-    #[serde(default)]
-    pub resources: Vec<HeldResource>,
-    /// Limits whose permits it holds or whose tokens it took.
-    #[serde(default)]
-    pub limits: Vec<LimitName>,
-    /// A cancel waits until the holder learns of it.
-    #[serde(default)]
-    pub cancel_requested: bool,
-}
-
-/// A resource that a lease holds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct HeldResource {
-    pub pool: PoolName,
-    pub id: ResourceId,
-}
-
-/// The answer to a lease call.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Leased {
-    /// The grants; empty if nothing could be granted within the wait.
-    pub leases: Vec<LeaseView>,
-    /// Earliest moment at which the answer may change; `None` if unknown.
-    #[serde(default)]
-    pub next_at: Option<Moment>,
-    /// Reasons why a call for needs alone got nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<Reason>,
-}
-
 /// One lease to extend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtendItem {
@@ -130,27 +47,125 @@ pub struct ExtendItem {
     pub progress: Option<Json>,
 }
 
-/// One lease that was extended.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ExtendedLease {
-    pub lease: String,
-    /// It is taken back at this moment unless it is extended again.
-    pub expires_at: Moment,
-}
+view! {
+    /// A resource in a lease. Its data is here and nowhere else.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LeasedResource {
+        /// The pool of the resource.
+        pub pool: PoolName,
+        /// The id of the resource.
+        pub id: ResourceId,
+        /// The data of the resource, often secret; it is shown here and nowhere else.
+        pub data: Json,
+        /// The tags of the resource.
+        pub tags: Vec<Tag>,
+    }
 
-/// The answer to an extend call.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Extended {
-    /// Leases that live on.
-    pub extended: Vec<ExtendedLease>,
-    /// Leases that are no longer held: stop their work.
-    pub lost: Vec<String>,
-    /// Those of `extended` whose job is to be cancelled: stop its work, then settle.
-    pub cancel: Vec<String>,
-    /// Those of `lost` that their holder had settled: a heartbeat crossed its settle. Never sent over HTTP, and not
-    /// counted as lost.
-    #[serde(skip)]
-    pub crossed: Vec<String>,
+    /// A lease as its holder sees it. Tokens are granted and given back in one step: their `lease` is `None`.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LeaseView as "Lease" {
+        /// The id of the lease, for extend and settle.
+        pub lease: Option<String> as view::text(),
+        /// A number that grows with every grant in the namespace; pass it to whatever the lease protects.
+        pub fence: Fence,
+        /// The id of the worker.
+        #[serde(default)]
+        pub holder: String,
+        /// When the lease was granted.
+        #[serde(default)]
+        pub granted_at: Moment,
+        /// When the lease is taken back unless it is extended.
+        #[serde(default)]
+        pub expires_at: Moment,
+        /// When the run must be over; null without a timeout.
+        #[serde(default)]
+        pub deadline: Option<Moment>,
+        /// The job to run; null if needs alone were asked for.
+        #[serde(default)]
+        pub job: Option<JobView>,
+        /// The resources that it holds, with their data.
+        #[serde(default)]
+        pub resources: Vec<LeasedResource>,
+        /// Names of the limits that it holds.
+        #[serde(default)]
+        pub limits: Vec<LimitName>,
+    }
+
+    /// A lease in a list, without the data of its resources.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LeaseSummary {
+        /// The id of the lease, for extend and settle.
+        pub lease: String,
+        /// A number that grows with every grant in the namespace; pass it to whatever the lease protects.
+        pub fence: Fence,
+        /// The id of the worker.
+        pub holder: String,
+        /// When the lease was granted.
+        pub granted_at: Moment,
+        /// When the lease is taken back unless it is extended.
+        pub expires_at: Moment,
+        /// When the run must be over; null without a timeout.
+        pub deadline: Option<Moment>,
+        /// The id of the job; null for a lease without a job.
+        pub job: Option<JobId>,
+        /// The queue of the job; null for a lease without a job.
+        pub queue: Option<QueueName>,
+        /// The resources that it holds, without data.
+        #[serde(default)]
+        pub resources: Vec<HeldResource>,
+        /// Names of the limits that it holds.
+        #[serde(default)]
+        pub limits: Vec<LimitName>,
+        /// Whether a cancel waits until its holder hears of it.
+        #[serde(default)]
+        pub cancel_requested: bool,
+    }
+
+    /// A resource that a lease holds.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct HeldResource {
+        /// The pool of the resource.
+        pub pool: PoolName,
+        /// The id of the resource.
+        pub id: ResourceId,
+    }
+
+    /// The answer to a lease call.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct Leased {
+        /// What was granted; empty if nothing could be within the wait.
+        pub leases: Vec<LeaseView> as view::items(view::named("Granted")),
+        /// When the answer may change at the earliest; null if that is unknown.
+        #[serde(default)]
+        pub next_at: Option<Moment>,
+        /// Why needs that were asked for alone were not granted.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub reasons: Vec<Reason>,
+    }
+
+    /// One lease that was extended.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct ExtendedLease {
+        /// The id of the lease.
+        pub lease: String,
+        /// When it is taken back now unless it is extended again.
+        pub expires_at: Moment,
+    }
+
+    /// The answer to an extend call.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct Extended {
+        /// Leases that live on.
+        pub extended: Vec<ExtendedLease>,
+        /// Ids of leases that are not held any more: stop their work.
+        pub lost: Vec<String>,
+        /// Ids of extended leases whose job is to be cancelled: stop its work, and settle it.
+        pub cancel: Vec<String>,
+        /// Those of `lost` that their holder had settled: a heartbeat crossed its settle. Never sent over HTTP, and not
+        /// counted as lost.
+        #[serde(skip)]
+        pub crossed: Vec<String>,
+    }
 }
 
 impl Extended {
@@ -283,28 +298,31 @@ impl SettleItem {
     }
 }
 
-/// The answer to one settle.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SettledLease {
-    pub lease: String,
-    /// True if it was settled, by this call or by an earlier sending of it.
-    pub ok: bool,
-    /// State of the job after the settle; `None` for a lease without a job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<JobState>,
-    /// When the job may run again; `None` if it does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_at: Option<Moment>,
-    /// `lease_lost` or `already_settled`; `None` also for a code that this release does not know.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code_if_known")]
-    pub code: Option<Code>,
-    /// The next moment of the job's schedule, where the item had a `next_in`; `Some(None)`, null in JSON, if the
-    /// schedule has no moment left. Absent where `next_in` was not given or had no effect.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
-    pub next_at: Option<Option<Moment>>,
-    /// The follow-up jobs, without payload.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pushed: Vec<PushedJob>,
+view! {
+    /// The answer to one settle. A `next_at` of `Some(None)` is null in JSON. A code that this release does not know is
+    /// read as `None`.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct SettledLease {
+        /// The id of the lease.
+        pub lease: String,
+        /// Whether it was settled, by this call or by the same one before.
+        pub ok: bool,
+        /// Where the job stands after the settle; absent for a lease without a job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub state: Option<JobState>,
+        /// When the job may run again; absent if it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub run_at: Option<Moment>,
+        /// Why it was not settled: the lease is not held any more, or was settled otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code_if_known")]
+        pub code: Option<Code> as view::words(&["lease_lost", "already_settled"]),
+        /// The next moment of the schedule of the job, after next_in; null if it has none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
+        pub next_at: Option<Option<Moment>>,
+        /// The follow-up jobs, without payload.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub pushed: Vec<PushedJob>,
+    }
 }
 
 /// A field that is present is `Some`, even if it is null.
@@ -354,29 +372,74 @@ pub enum ReasonKind {
     Other(String),
 }
 
-/// One thing that a job waits for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Reason {
-    pub kind: ReasonKind,
-    /// The limit, pool or queue; `None` for a kind without one.
-    pub name: Option<String>,
-    /// Units taken; `None` if nothing is counted.
-    pub in_use: Option<u64>,
-    /// Units in all; `None` if nothing is counted.
-    pub capacity: Option<u64>,
-    /// Leases that hold it, at most 20.
-    #[serde(default)]
-    pub holders: Vec<Holder>,
-    /// Place in its line, 1 for the next; `None` without a line.
-    pub position: Option<u64>,
-    /// Jobs that go first; `None` if unknown.
-    pub ahead: Option<u64>,
-    /// No sooner than this; `None` if a holder decides.
-    pub earliest: Option<Moment>,
-    /// The reason in a sentence, with facts that have no field (the job with the reservation, and since when). Empty if
-    /// the other side does not send it.
-    #[serde(default)]
-    pub detail: String,
+impl ReasonKind {
+    /// Those that this release knows, in the order of the contract.
+    #[rustfmt::skip]
+    pub const KNOWN: [ReasonKind; 14] = {
+        use ReasonKind::*;
+        [
+            WaitingOn, Scheduled, Behind, QueuePaused, NoWorker, WorkersFull, Limit, Rate, Gap, LimitPaused, External,
+            Pool, Reserved, NeverFits,
+        ]
+    };
+}
+
+view! {
+    /// One thing that a job waits for.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct Reason {
+        /// What kind of thing is waited for.
+        pub kind: ReasonKind,
+        /// The limit, pool or queue; null if there is none.
+        pub name: Option<String>,
+        /// How many units of it are taken; null if nothing is counted.
+        pub in_use: Option<u64>,
+        /// How many units of it there are; null if nothing is counted.
+        pub capacity: Option<u64>,
+        /// Who holds it, at most 20.
+        #[serde(default)]
+        pub holders: Vec<Holder>,
+        /// The place in that line, 1 for the next; null without a line.
+        pub position: Option<u64>,
+        /// How many jobs go first; null if unknown.
+        pub ahead: Option<u64>,
+        /// No sooner than this moment; null if a holder decides.
+        pub earliest: Option<Moment>,
+        /// The same in one sentence.
+        #[serde(default)]
+        pub detail: String,
+    }
+
+    /// The lease that runs a job.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct RunningLease {
+        /// The id of the lease.
+        pub lease: String,
+        /// The id of the worker.
+        pub holder: String,
+        /// When the lease was granted.
+        pub since: Moment,
+        /// When it is taken back unless it is extended.
+        pub expires_at: Moment,
+    }
+
+    /// The answer to an explain call.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct Explained {
+        /// The id of the job.
+        pub id: JobId,
+        /// Where the job stands.
+        pub state: JobState,
+        /// In one sentence, what the job waits for.
+        #[serde(default)]
+        pub summary: String,
+        /// All that the job waits for; empty while it runs and when it has ended.
+        #[serde(default)]
+        pub reasons: Vec<Reason>,
+        /// The lease of a running job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub lease: Option<RunningLease>,
+    }
 }
 
 impl Reason {
@@ -394,34 +457,6 @@ impl Reason {
             detail,
         }
     }
-}
-
-/// The lease that runs a job.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RunningLease {
-    pub lease: String,
-    /// Id of the worker, or `anonymous`.
-    pub holder: String,
-    /// When it was granted.
-    pub since: Moment,
-    /// It is taken back at this moment unless it is extended.
-    pub expires_at: Moment,
-}
-
-/// The answer to an explain call.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Explained {
-    pub id: JobId,
-    pub state: JobState,
-    /// One sentence, without the state, which has a field of its own.
-    #[serde(default)]
-    pub summary: String,
-    /// Everything that the job waits for; empty while it runs and after its end.
-    #[serde(default)]
-    pub reasons: Vec<Reason>,
-    /// Only of a running job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease: Option<RunningLease>,
 }
 
 impl Explained {

@@ -39,5 +39,6 @@ pub mod spread;
 pub mod time;
 pub mod trace;
 pub mod trail;
+pub mod view;
 #[doc(hidden)]
 pub mod words;

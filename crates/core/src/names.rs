@@ -285,6 +285,7 @@ macro_rules! names {
                 &self.0
             }
         }
+        crate::schemas!($type = serde_json::json!({"type": "string", "maxLength": $type::BYTES_MAX}));
         impl Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
                 s.serialize_str(&self.0)

@@ -29,6 +29,7 @@ macro_rules! number {
                 $name(self.0 + 1)
             }
         }
+        $crate::schemas!($name = <u64 as $crate::view::HasSchema>::schema());
         impl ::std::fmt::Display for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 ::std::fmt::Display::fmt(&self.0, f)

@@ -6,6 +6,8 @@ use crate::bounds::AFTER_SHOWN;
 use crate::names::{FlowName, JobId, JobRef, Ref};
 use crate::words;
 
+crate::schemas!(OnParentFailure, ShownParent);
+
 words! {
     /// Policy for a job when one of its parents fails or is cancelled.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]

@@ -16,6 +16,8 @@ use crate::sentences::NameRefusal;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ProgressId(u64);
 
+crate::schemas!(ProgressId = crate::view::text());
+
 impl ProgressId {
     /// The id of a holder's report.
     pub fn of(progress: &Json) -> Self {

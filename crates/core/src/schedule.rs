@@ -8,6 +8,7 @@ use crate::job::{JobState, Labels, Need, NewJob, Retry, When};
 use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::secret::Json;
 use crate::time::{Moment, Span};
+use crate::view;
 use crate::words;
 
 /// The timing of a schedule as the caller gave it. The reader of bodies makes sure that one of `cron` and `every` is
@@ -234,72 +235,92 @@ pub struct NextBasis {
     pub is_endless_pause: bool,
 }
 
-/// The last moment that fired.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LastFired {
-    /// The moment without its jitter.
-    pub at: Moment,
-    /// The job that it made.
-    pub job: JobId,
-}
+view! {
+    /// The last moment that fired.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LastFired {
+        /// The moment that fired last.
+        pub at: Moment,
+        /// The id of the job that it made.
+        pub job: JobId,
+    }
 
-/// The job of a schedule that ended last.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LastEnded {
-    pub job: JobId,
-    /// The finished state in which it ended.
-    pub state: JobState,
-    pub finished_at: Moment,
-}
+    /// The job of a schedule that ended last.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LastEnded {
+        /// The id of the job.
+        pub job: JobId,
+        /// How the job ended.
+        pub state: JobState,
+        /// When the job ended.
+        pub finished_at: Moment,
+    }
 
-/// A schedule as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(from = "ReadSchedule")]
-pub struct ScheduleView {
-    pub id: ScheduleId,
-    /// The settings; lists leave out the payload unless asked for it.
-    #[serde(flatten)]
-    pub settings: ScheduleSettings,
-    /// One sentence about what happens next.
-    #[serde(default)]
-    pub summary: String,
-    /// The next moment, without its jitter; `None` if no moment is left, and while it is paused without end.
-    pub next_at: Option<Moment>,
-    /// The next five moments, or as many as are left; absent from lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Vec<Moment>>,
-    /// True while `next_at` is a moment that a `next_in` set.
-    #[serde(default)]
-    pub moved: bool,
-    /// True if nothing fires now.
-    #[serde(default)]
-    pub paused: bool,
-    /// End of the pause; `None` if it has no end, or the schedule is not paused.
-    pub paused_until: Option<Moment>,
-    /// True if no moment is left.
-    #[serde(default)]
-    pub ended: bool,
-    /// Jobs of it that have not ended.
-    #[serde(default)]
-    pub unfinished: u64,
-    /// The last moment that fired; `None` if none did.
-    pub last: Option<LastFired>,
-    /// Its job that ended last; `None` if none did.
-    pub last_ended: Option<LastEnded>,
-    /// When a job of it succeeded last; `None` if none did.
-    pub last_succeeded_at: Option<Moment>,
-    /// Moments that made a job.
-    #[serde(default)]
-    pub fired: u64,
-    /// Moments that were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a `next_in`.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Moments that were too late, or too many.
-    #[serde(default)]
-    pub missed: u64,
-    pub created_at: Moment,
-    /// When its timing was last changed.
-    pub changed_at: Moment,
+    /// The result of a sync of an owner's schedules.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct SyncedSchedules {
+        /// Schedules that were not there before.
+        pub added: u64,
+        /// Schedules that were there and changed.
+        pub updated: u64,
+        /// Schedules that were there, the same.
+        pub unchanged: u64,
+        /// Schedules that the set does not have, and that are gone.
+        pub deleted: u64,
+    }
+
+    /// A schedule as the contract shows it.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    #[serde(from = "ReadSchedule")]
+    pub struct ScheduleView as "Schedule" {
+        /// The id of the schedule.
+        pub id: ScheduleId,
+        /// The settings; lists leave out the payload unless asked for it.
+        #[serde(flatten)]
+        pub settings: ScheduleSettings,
+        /// In one sentence, what happens next.
+        #[serde(default)]
+        pub summary: String,
+        /// The next moment, without its jitter; null if none is left or it is paused without end.
+        pub next_at: Option<Moment>,
+        /// The next five moments, or as many as are left; lists leave them out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<Vec<Moment>>,
+        /// Whether next_at was set by the next_in of a settle.
+        #[serde(default)]
+        pub moved: bool,
+        /// Whether nothing fires now.
+        #[serde(default)]
+        pub paused: bool,
+        /// Until when it is paused; null if without end, or not paused.
+        pub paused_until: Option<Moment>,
+        /// Whether no moment is left.
+        #[serde(default)]
+        pub ended: bool,
+        /// How many of its jobs have not ended.
+        #[serde(default)]
+        pub unfinished: u64,
+        /// The last moment that fired; null if none did.
+        pub last: Option<LastFired>,
+        /// The job of it that ended last; null if none did.
+        pub last_ended: Option<LastEnded>,
+        /// When a job of it succeeded last; null if none did.
+        pub last_succeeded_at: Option<Moment>,
+        /// How many moments made a job.
+        #[serde(default)]
+        pub fired: u64,
+        /// How many moments were skipped: by an unfinished job, a full queue, a payload that lacks a field, or a
+        /// next_in.
+        #[serde(default)]
+        pub skipped: u64,
+        /// How many moments were too late, or too many.
+        #[serde(default)]
+        pub missed: u64,
+        /// When the schedule was made.
+        pub created_at: Moment,
+        /// When its timing was changed last.
+        pub changed_at: Moment,
+    }
 }
 
 /// Reads a schedule with the job among its own fields: JSON that is kept as text cannot be read from a flattened part.
@@ -371,17 +392,4 @@ impl From<ReadSchedule> for ScheduleView {
             changed_at: read.changed_at,
         }
     }
-}
-
-/// The result of a sync of an owner's schedules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct SyncedSchedules {
-    /// Schedules that were not there before.
-    pub added: u64,
-    /// Schedules that were there, and change.
-    pub updated: u64,
-    /// Schedules that were there, the same.
-    pub unchanged: u64,
-    /// Schedules that the set lacks, and that are deleted.
-    pub deleted: u64,
 }

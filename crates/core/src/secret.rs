@@ -101,6 +101,7 @@ impl<'de> Deserialize<'de> for Json {
         Box::<RawValue>::deserialize(d).map(Json)
     }
 }
+crate::schemas!(Json = serde_json::json!({}));
 
 /// A token, or an address with a password: it prints as `•••`.
 #[derive(Clone, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::sentences::LimitRefusal;
 use crate::time::{Moment, Span};
+use crate::view;
 use crate::words;
 
 /// Defaults of a queue for its jobs, its bounds, and its shares.
@@ -150,123 +151,6 @@ pub struct NewResource {
     pub slots: u32,
 }
 
-/// Jobs of a queue by state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct QueueCounts {
-    /// Jobs that wait for their turn.
-    pub ready: u64,
-    /// Jobs that wait in a need's line.
-    pub blocked: u64,
-    /// Jobs that wait for a moment.
-    pub scheduled: u64,
-    /// Jobs that wait for other jobs.
-    pub dependent: u64,
-    /// Jobs that a lease holds.
-    pub running: u64,
-}
-
-/// A queue as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct QueueView {
-    pub name: QueueName,
-    /// True if nothing is granted now.
-    pub paused: bool,
-    /// End of the pause; `None` if it has no end, or the queue is not paused.
-    pub paused_until: Option<Moment>,
-    #[serde(flatten)]
-    pub settings: QueueSettings,
-    pub counts: QueueCounts,
-    /// Since when the oldest ready job is ready; `None` if no job is ready.
-    pub oldest_ready_at: Option<Moment>,
-    /// Workers that asked for it within the last minute.
-    pub workers: u64,
-    /// Moments of schedules into this queue that were skipped: by an unfinished job, a full queue, or a payload that
-    /// lacks a field. Those that a `next_in` passed over are not counted here.
-    #[serde(default)]
-    pub skipped: u64,
-}
-
-/// A lease that holds something.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Holder {
-    pub lease: String,
-    /// Id of the worker, or `anonymous`.
-    pub holder: String,
-    /// `None` for a lease without a job.
-    pub job: Option<JobId>,
-    /// When it was granted.
-    pub since: Moment,
-}
-
-/// A job or a caller that waits in a line.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Waiter {
-    /// `None` for a caller that waits for needs alone.
-    pub job: Option<JobId>,
-    /// Queue of the job; `None` for a caller.
-    pub queue: Option<QueueName>,
-    /// Start of its wait in this line.
-    pub since: Moment,
-}
-
-/// A limit as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LimitView {
-    pub name: LimitName,
-    /// The template whose settings hold for it; `None` if it has its own.
-    pub template: Option<LimitName>,
-    #[serde(flatten)]
-    pub settings: LimitSettings,
-    /// Permits of live leases, and resting ones.
-    pub in_use: u64,
-    /// Those of `in_use` that rest after their lease's end: for a gap, a quarantine or a reading of the gauge.
-    #[serde(default)]
-    pub resting: u64,
-    /// Permits taken by work outside, as observed or read.
-    pub external: u64,
-    /// The gauge that reads `external`; `None` without one.
-    #[serde(default)]
-    pub gauge: Option<Box<GaugeView>>,
-    /// Jobs and callers that wait in its line.
-    pub waiting: u64,
-    /// Permits in use beyond a lowered cap.
-    pub over_limit: u64,
-    /// Nothing is granted before this moment; `None` if it is not paused.
-    pub paused_until: Option<Moment>,
-    /// Leases that hold permits of it, at most 20.
-    pub holders: Vec<Holder>,
-    /// The first 20 of its line; only in the answer to a request for one limit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub line: Vec<Waiter>,
-}
-
-impl LimitView {
-    /// Whether it has settings of its own. A limit without any shows those of its template; without a template it is
-    /// shown for as long as something of it is in use, and has neither a concurrency nor a rate.
-    pub fn has_own_settings(&self) -> bool {
-        let LimitSettings { concurrency, rate, .. } = &self.settings;
-        self.template.is_none() && (concurrency.is_some() || rate.is_some())
-    }
-}
-
-/// A pool as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PoolView {
-    pub name: PoolName,
-    #[serde(flatten)]
-    pub settings: PoolSettings,
-    /// Resources with a free slot.
-    pub available: u64,
-    /// Resources with a holder.
-    pub leased: u64,
-    /// Resources that rest until a moment.
-    pub cooling: u64,
-    /// Resources that are banned.
-    pub banned: u64,
-    /// Jobs and callers that wait in its lines.
-    pub waiting: u64,
-}
-
 /// The state of a resource: it may be handed out, or not yet, or not at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -279,43 +163,170 @@ pub enum ResourceState {
     Banned,
 }
 
-/// A resource as the contract shows it, its data hidden.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ResourceView {
-    pub id: ResourceId,
-    /// The keys of its data, with `"•"` for each value.
-    pub data: Json,
-    pub tags: Vec<Tag>,
-    /// Leases that may hold it at once.
-    pub slots: u32,
-    pub state: ResourceState,
-    /// Why it is cooling or banned; `None` if it is neither.
-    pub reason: Option<String>,
-    /// Leases that hold it now.
-    pub in_use: u32,
-    /// End of its rest; `None` if it is not cooling.
-    pub until: Option<Moment>,
-    /// It is removed as soon as it is free.
-    pub retiring: bool,
-    /// Leases that hold it now.
-    pub holders: Vec<Holder>,
-    /// Grants until now; 0 again when a restore lifts a ban by `max_uses`.
-    pub uses: u64,
-    /// When it was granted last; `None` if never.
-    pub last_used_at: Option<Moment>,
+view! {
+    /// Jobs of a queue by state.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct QueueCounts {
+        /// Jobs that wait for their turn.
+        pub ready: u64,
+        /// Jobs whose turn came and that lack a need.
+        pub blocked: u64,
+        /// Jobs that wait for a moment: a delay, a retry, a snooze.
+        pub scheduled: u64,
+        /// Jobs that wait for other jobs.
+        pub dependent: u64,
+        /// Jobs that a worker holds.
+        pub running: u64,
+    }
+
+    /// A queue as the contract shows it. Moments that a `next_in` passed over do not count as skipped.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct QueueView as "Queue" {
+        /// The name of the queue.
+        pub name: QueueName,
+        /// Whether nothing is granted now.
+        pub paused: bool,
+        /// Until when it is paused; null if without end, or not paused.
+        pub paused_until: Option<Moment>,
+        #[serde(flatten)]
+        pub settings: QueueSettings,
+        /// Its jobs by state.
+        pub counts: QueueCounts,
+        /// Since when the oldest ready job is ready; null if none is.
+        pub oldest_ready_at: Option<Moment>,
+        /// How many workers asked for it within the last minute.
+        pub workers: u64,
+        /// How many moments of schedules into it were skipped: by an unfinished job, a full queue, or a payload that
+        /// lacks a field.
+        #[serde(default)]
+        pub skipped: u64,
+    }
+
+    /// A lease that holds something.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct Holder {
+        /// The id of the lease that holds it.
+        pub lease: String,
+        /// The id of the worker.
+        pub holder: String,
+        /// The id of the job; null for a lease without a job.
+        pub job: Option<JobId>,
+        /// When the lease was granted.
+        pub since: Moment,
+    }
+
+    /// A job or a caller that waits in a line.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct Waiter {
+        /// The id of the job that waits; null for a caller who asks for needs alone.
+        pub job: Option<JobId>,
+        /// The queue of the job; null for a caller.
+        pub queue: Option<QueueName>,
+        /// Since when it stands in the line.
+        pub since: Moment,
+    }
+
+    /// A limit as the contract shows it.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct LimitView as "Limit" {
+        /// The name of the limit: family or family:key.
+        pub name: LimitName,
+        /// The template whose settings hold for it; null if it has its own.
+        pub template: Option<LimitName>,
+        #[serde(flatten)]
+        pub settings: LimitSettings,
+        /// Permits of live leases, and those that rest.
+        pub in_use: u64,
+        /// How many of those permits rest.
+        #[serde(default)]
+        pub resting: u64,
+        /// Permits that work outside uses, as observed or read.
+        pub external: u64,
+        /// The gauge and what it read; null without one.
+        #[serde(default)]
+        pub gauge: Option<Box<GaugeView>>,
+        /// How many jobs and callers stand in its line.
+        pub waiting: u64,
+        /// How many permits are in use beyond the concurrency, as after it was lowered.
+        pub over_limit: u64,
+        /// Until when nothing is granted; null if it is not paused.
+        pub paused_until: Option<Moment>,
+        /// Who holds permits, at most 20.
+        pub holders: Vec<Holder>,
+        /// Who waits in its line, the first 20; in GET of one limit alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub line: Vec<Waiter>,
+    }
+
+    /// A pool as the contract shows it.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct PoolView as "Pool" {
+        /// The name of the pool.
+        pub name: PoolName,
+        #[serde(flatten)]
+        pub settings: PoolSettings,
+        /// How many resources have a free slot.
+        pub available: u64,
+        /// How many resources have a holder.
+        pub leased: u64,
+        /// How many resources rest.
+        pub cooling: u64,
+        /// How many resources are banned.
+        pub banned: u64,
+        /// How many jobs and callers stand in its lines.
+        pub waiting: u64,
+    }
+
+    /// A resource as the contract shows it, its data hidden. A restore that lifts a ban by `max_uses` resets its uses.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct ResourceView as "Resource" {
+        /// The id of the resource.
+        pub id: ResourceId,
+        /// The keys of its data, with • for each value.
+        pub data: Json,
+        /// Words by which a need asks for it.
+        pub tags: Vec<Tag>,
+        /// How many leases may hold it at once.
+        pub slots: u32,
+        /// Whether it may be handed out: available, cooling until a moment, or banned until it is restored.
+        pub state: ResourceState as view::words(&["available", "cooling", "banned"]),
+        /// Why it is cooling or banned; null if it is neither.
+        pub reason: Option<String>,
+        /// How many leases hold it now.
+        pub in_use: u32,
+        /// Until when it is cooling; null if it is not.
+        pub until: Option<Moment>,
+        /// Whether it goes as soon as it is free.
+        pub retiring: bool,
+        /// The leases that hold it.
+        pub holders: Vec<Holder>,
+        /// How many times it was granted.
+        pub uses: u64,
+        /// When it was granted last; null if never.
+        pub last_used_at: Option<Moment>,
+    }
+
+    /// The result of a sync of a whole set.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct Synced {
+        /// Resources that were not there before.
+        pub added: u64,
+        /// Resources that were there and changed.
+        pub updated: u64,
+        /// Resources that were there, the same.
+        pub unchanged: u64,
+        /// Resources that the set does not have, and that are gone.
+        pub retired: u64,
+        /// Resources that the set does not have, and that go when they are free.
+        pub retiring: u64,
+    }
 }
 
-/// The result of a sync of a whole set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Synced {
-    /// Resources that were not there before.
-    pub added: u64,
-    /// Resources that were there, and changed.
-    pub updated: u64,
-    /// Resources that were there, the same.
-    pub unchanged: u64,
-    /// Resources that the set lacks, and that are gone.
-    pub retired: u64,
-    /// Resources that the set lacks, and that go when they are free.
-    pub retiring: u64,
+impl LimitView {
+    /// Whether it has settings of its own. A limit without any shows those of its template; without a template it is
+    /// shown for as long as something of it is in use, and has neither a concurrency nor a rate.
+    pub fn has_own_settings(&self) -> bool {
+        let LimitSettings { concurrency, rate, .. } = &self.settings;
+        self.template.is_none() && (concurrency.is_some() || rate.is_some())
+    }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::bounds::{MOMENT_US_MAX, SPAN_US_MAX};
 
@@ -259,6 +260,8 @@ macro_rules! as_text {
 }
 as_text!(Moment, "moment");
 as_text!(Span, "duration");
+crate::schemas!(Moment = json!({"type": "string", "format": "date-time"}));
+crate::schemas!(Span = json!({"type": "string", "examples": ["500ms", "1m30s"]}));
 
 #[cfg(test)]
 mod tests {

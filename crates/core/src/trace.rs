@@ -17,6 +17,8 @@ const BYTES: usize = 55;
 #[serde(transparent)]
 pub struct TraceParent(Box<str>);
 
+crate::schemas!(TraceParent = crate::view::text());
+
 impl TraceParent {
     /// Reads a field of a body: version 00, in lower-case hexadecimal.
     pub fn parse(text: &str) -> Result<Self, Refusal> {

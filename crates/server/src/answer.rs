@@ -14,6 +14,7 @@ use tenure_core::requests::{
 use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
+use tenure_core::view::{HasSchema, Schema};
 
 use crate::out::Out;
 use crate::problem;
@@ -258,6 +259,10 @@ macro_rules! lists {
                 page(self)
             }
         })*
+
+        /// The schemas of lists, each with that of its items.
+        pub(crate) const LISTS: &[(&str, fn() -> Schema)] =
+            &[$(($schema, <$item as HasSchema>::schema)),*];
     };
 }
 lists!(
@@ -293,18 +298,24 @@ macro_rules! responses {
 tenure_core::each_operation!(responses);
 
 /// Answers to lease calls.
-mod lease {
+pub(crate) mod lease {
     use serde::Serialize;
     use tenure_core::lease::{Fence, Leased};
     use tenure_core::names::LimitName;
     use tenure_core::refusal::{Problem, Refusal};
+    use tenure_core::view::{self, HasSchema as _};
 
-    /// A token that was granted and returned in one step has nothing more to show.
-    #[derive(Serialize)]
-    struct Token<'a> {
-        lease: Option<&'a str>,
-        fence: Fence,
-        limits: &'a [LimitName],
+    tenure_core::view! {
+        /// A token that was granted and returned in one step has nothing more to show.
+        #[derive(Serialize)]
+        pub(crate) struct Token<'a> as "Tokens" {
+            /// Always null: tokens leave no lease, and nothing to settle.
+            lease: Option<&'a str> as view::nothing(),
+            /// A number that grows with every grant in the namespace.
+            fence: Fence,
+            /// Names of the limits whose tokens were taken.
+            limits: &'a [LimitName] as Vec::<LimitName>::schema(),
+        }
     }
 
     #[derive(Serialize)]

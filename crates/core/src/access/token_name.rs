@@ -13,6 +13,8 @@ const NAME_BYTES_MAX: usize = 48;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TokenName(Arc<str>);
 
+crate::schemas!(TokenName = crate::view::text());
+
 impl TokenName {
     /// Reads a name, also one that is reserved for tokens without a name of their own; `None` if no token can have it.
     pub fn known(text: &str) -> Option<Self> {

@@ -208,14 +208,14 @@ impl<'d, 'p> Value<'d, 'p> {
         lacks: &'static str,
         what: &'static str,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
-        self.opened(shape, what, &[], |field| field != lacks)
+        self.opened(shape, what, |_| false, |field| field != lacks)
     }
 
     fn opened<const N: usize>(
         self,
         shape: &'static ObjectShape<N>,
         what: &'static str,
-        answered: &[&str],
+        answered: fn(&str) -> bool,
         has: impl Fn(&str) -> bool,
     ) -> Result<Fields<'d, 'p, N>, Refusal> {
         if self.node.kind() != Kind::Object {
@@ -229,7 +229,7 @@ impl<'d, 'p> Value<'d, 'p> {
                 None => {
                     let fields = phrases(shape.fields.into_iter().filter(|field| has(field)));
                     let (shown, what) = (cut(&key), what.into());
-                    let case = if answered.contains(&key.as_ref()) {
+                    let case = if answered(&key) {
                         BodyRefusal::FieldAnswered { shown, what, fields }
                     } else {
                         BodyRefusal::FieldUnknown { shown, what, fields }
@@ -248,8 +248,8 @@ pub(super) struct ObjectShape<const N: usize> {
     pub what: &'static str,
     /// All fields that a caller may set.
     pub fields: [&'static str; N],
-    /// Fields of answers that no caller may set: the refusal tells this to a caller that sends an answer back.
-    pub answered: &'static [&'static str],
+    /// Whether answers show a field: the refusal tells a caller that sends an answer back that it cannot be set.
+    pub answered: fn(&str) -> bool,
 }
 
 /// The fields of one object. `null` counts as absent.

@@ -11,7 +11,9 @@ use crate::bounds::{
     GAUGE_EVERY_US_DEFAULT, GAUGE_LAG_US_DEFAULT, GAUGE_POINTER_BYTES_MAX, GAUGE_POINTERS_MAX,
     NAME_BYTES_MAX,
 };
-use crate::gauge::{BadAddress, Gauge, GaugeAddress, GaugeSource, OnStale, default_stale, fresh};
+use crate::gauge::{
+    BadAddress, Gauge, GaugeAddress, GaugeSource, GaugeView, OnStale, default_stale, fresh,
+};
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 use crate::time::Span;
@@ -19,7 +21,7 @@ use crate::words::Worded as _;
 
 object! {
     GaugeFields "a gauge" "Gauge"
-    answered &["reading"];
+    answered GaugeView;
     whole Gauge;
     rule stale_long_enough;
     variants &[

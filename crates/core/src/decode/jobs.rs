@@ -16,13 +16,13 @@ use crate::at::At;
 use crate::bounded::{self, Bounded, LABEL_VALUE, PRIORITY, Spans, label_key};
 use crate::bounds::{AFTER_MAX, ITEMS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::flow::{After, OnParentFailure, Parent};
-use crate::job::{Labels, Need, NewJob, OnConflict, Retry, Unique, Until, When};
+use crate::job::{JobView, Labels, Need, NewJob, OnConflict, Retry, Unique, Until, When};
 use crate::json::{BadJson, Document, Kind};
 use crate::names::{FlowName, Group, JobId, JobRef, QueueName, Ref, UniqueKey};
 use crate::refusal::Refusal;
 use crate::requests::{
     CancelJob, DeleteJob, ExplainJob, GetJob, GetResult, ListFailures, ListJobs, Patch, PatchJob,
-    Push, PushAnswer, RetryJob, RunJobNow,
+    Push, PushAnswer, PushedId, RetryJob, RunJobNow,
 };
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal};
@@ -30,33 +30,10 @@ use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
 use crate::words::Worded as _;
 
-/// Fields of a job's answer that no caller may set.
-const ANSWERED: &[&str] = &[
-    "state",
-    "attempt",
-    "lost",
-    "created_at",
-    "started_at",
-    "finished_at",
-    "result",
-    "error",
-    "errors",
-    "progress",
-    "lease",
-    "cancel_requested",
-    "duplicate",
-    "replaced",
-    "workers",
-    "schedule",
-    "parents",
-    "waiting_on",
-    "cancelled_children",
-];
-
 object! {
     /// A job of a push or of a settle.
     NewJobFields "a job" "NewJob"
-    answered ANSWERED;
+    answered JobView | PushedId;
     whole NewJob;
     rule parents_stay;
     fields {
@@ -107,7 +84,7 @@ object! {
 
 object! {
     JobPatchFields "a patch of a job" "JobPatch"
-    answered ANSWERED;
+    answered JobView | PushedId;
     patch PatchJob(job: JobRef);
     fields {
         priority: i8 = Whole(PRIORITY), nullable, "The new priority, -100 to 100; null is 0.";

@@ -16,15 +16,12 @@ use crate::requests::{
     Change, DeleteLimit, GetLimit, ListLimits, ObserveLimit, PatchLimit, PauseLimit, PutLimit,
     ResumeLimit,
 };
-use crate::settings::Rate;
+use crate::settings::{LimitView, Rate};
 use crate::time::Span;
 
 object! {
     LimitFields "a limit" "LimitSettings"
-    answered &[
-        "name", "template", "in_use", "resting", "external", "waiting", "over_limit", "paused_until", "holders",
-        "line",
-    ];
+    answered LimitView;
     patch PatchLimit(limit: LimitName) as "LimitPatch";
     fields {
         concurrency: u32 = Whole(AMOUNT), nullable,

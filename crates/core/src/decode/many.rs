@@ -14,12 +14,12 @@ use crate::bounds::{ERROR_BYTES_MAX, LIST_MAX};
 use crate::job::JobState;
 use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
-use crate::requests::{CancelJobs, DeleteJobs, JobFilter, RetryJobs, must_say_something};
+use crate::requests::{CancelJobs, DeleteJobs, DoneMany, JobFilter, RetryJobs, must_say_something};
 use crate::time::Moment;
 
 object! {
     ManyFields "a call on many jobs" "JobFilter"
-    answered &["done", "more", "next"];
+    answered DoneMany;
     call CancelJobs();
     call RetryJobs();
     call DeleteJobs();

@@ -347,17 +347,18 @@ macro_rules! put_field {
 /// }
 /// ```
 ///
-/// Behind its name stand the words for it in a refusal and the name of its schema. `answered` lists fields of answers
-/// that no caller may set. `whole` names the type of which each field is a member (members with a fixed value stand in
-/// braces), `call` one with more members, which the caller of its reader fills in, and `patch` one in which each field is
-/// a [`Patch`]; `as` names its schema, if that is another one. `rule` is a check of several fields together. `variants` lists [`Variant`]s for documents. A `flat`
-/// member is a type whose fields stand in the object itself, and a `part` is another member that takes several fields.
-/// `others` are fields of no member. `as` gives a field another name in JSON.
+/// Behind its name stand the words for it in a refusal and the name of its schema. `answered` has the views that show
+/// fields that no caller may set, and names of further ones. `whole` names the type of which each field is a member
+/// (members with a fixed value stand in braces), `call` one with more members, which the caller of its reader fills in,
+/// and `patch` one in which each field is a [`Patch`]; `as` names its schema, if that is another one. `rule` is a check
+/// of several fields together. `variants` lists [`Variant`]s for documents. A `flat` member is a type whose fields
+/// stand in the object itself, and a `part` is another member that takes several fields. `others` are fields of no
+/// member. `as` gives a field another name in JSON.
 macro_rules! object {
     (
         $(#[$doc:meta])*
         $name:ident $what:literal $schema:literal
-        $(answered $answered:expr;)?
+        $(answered $($answered:tt)|+;)?
         $(whole $whole:ident $({ $($whole_fixed:tt)* })?;)?
         $(call $call:ident $keys:tt;)*
         $(patch $patch:ident $patch_keys:tt $(as $patch_schema:literal)? $({ $($fixed:tt)* })?;)?
@@ -371,7 +372,7 @@ macro_rules! object {
         $(#[$doc])*
         pub(crate) struct $name;
         $crate::decode::object::object!(
-            @fields $name $what $schema [$($answered)?] [$($variants)?] [$($others)? $($flat_fields)? $fields $($part_fields)*]
+            @fields $name $what $schema [$($($answered)|+)?] [$($variants)?] [$($others)? $($flat_fields)? $fields $($part_fields)*]
         );
         $crate::decode::object::object!(
             @whole $name $schema [$($whole {$($($whole_fixed)*)?})?] [$($rule)?] $fields [$($flat: FLAT)? $($part: $by)*]
@@ -383,7 +384,7 @@ macro_rules! object {
         );
     };
 
-    (@fields $name:ident $what:literal $schema:literal [$($answered:expr)?] [$($variants:expr)?] [$({
+    (@fields $name:ident $what:literal $schema:literal [$($answered:tt)*] [$($variants:expr)?] [$({
         $($field:ident $(as $json:literal)?: $type:ty = $form:expr, $presence:ident $($given:expr)?, $sentence:expr;)*
     })*]) => {
         impl $name {
@@ -394,7 +395,7 @@ macro_rules! object {
                 &$crate::decode::fields::ObjectShape {
                     what: $what,
                     fields: [$($($crate::decode::object::json_name!($field $($json)?),)*)*],
-                    answered: $crate::decode::object::object!(@or_none $($answered)?),
+                    answered: $crate::decode::object::object!(@answered $($answered)*),
                 };
             $($(
                 #[doc = $sentence]
@@ -428,6 +429,10 @@ macro_rules! object {
     (@last $one:literal $other:literal) => { $other };
     (@or_none) => { &[] };
     (@or_none $list:expr) => { $list };
+    (@answered) => { |_| false };
+    (@answered $($by:tt)|+) => { |name: &str| $($crate::decode::object::object!(@shows name $by))||+ };
+    (@shows $name:ident $word:literal) => { $name == $word };
+    (@shows $name:ident $view:ident) => { <$view as $crate::view::View>::shows($name) };
 
     (@whole $name:ident $schema:literal [] $rule:tt $fields:tt $parts:tt) => {};
     (@whole $name:ident $schema:literal [$whole:ident $fixed:tt] $rule:tt $fields:tt $parts:tt) => {

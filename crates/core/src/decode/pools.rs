@@ -10,13 +10,13 @@ use crate::bounded::{Bounded, COUNT, Spans};
 use crate::names::PoolName;
 use crate::refusal::Refusal;
 use crate::requests::{Change, DeletePool, GetPool, ListPools, PatchPool, PutPool};
-use crate::settings::{Pick, Rate};
+use crate::settings::{Pick, PoolView, Rate};
 use crate::time::Span;
 use crate::words::Worded as _;
 
 object! {
     PoolFields "a pool" "PoolSettings"
-    answered &["name", "available", "leased", "cooling", "banned", "waiting"];
+    answered PoolView;
     patch PatchPool(pool: PoolName) as "PoolPatch";
     fields {
         quarantine: Span = Duration(Spans::ANY), optional,

@@ -20,11 +20,12 @@ use crate::requests::{
     Change, DeleteQueue, GetQueue, ListQueues, PatchQueue, PauseQueue, PutQueue, ResumeQueue,
 };
 use crate::sentences::BodyRefusal;
+use crate::settings::QueueView;
 use crate::time::Span;
 
 object! {
     QueueFields "a queue" "QueueSettings"
-    answered &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"];
+    answered QueueView;
     patch PatchQueue(queue: QueueName) as "QueuePatch";
     fields {
         needs: Vec<Need> = Needs(0), optional,

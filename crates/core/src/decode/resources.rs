@@ -22,11 +22,11 @@ use crate::requests::{
 };
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace};
-use crate::settings::NewResource;
+use crate::settings::{NewResource, ResourceView};
 
 object! {
     ResourceFields "a resource" "NewResource"
-    answered &["state", "reason", "in_use", "until", "retiring", "holders", "uses", "last_used_at"];
+    answered ResourceView;
     whole NewResource;
     fields {
         id: ResourceId = Name(ResourceId::parse, Some(ResourceId::BYTES_MAX)), required "\"id\": \"13800000000\"",
@@ -41,7 +41,7 @@ object! {
 
 object! {
     ResourcePatchFields "a patch of a resource" "ResourcePatch"
-    answered &["id", "state", "reason", "in_use", "until", "retiring", "holders", "uses"];
+    answered ResourceView;
     patch PatchResource(pool: PoolName, resource: ResourceId);
     fields {
         data: Json = Content(RESOURCE_DATA_BYTES_MAX), nullable,

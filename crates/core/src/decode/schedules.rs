@@ -23,34 +23,15 @@ use crate::requests::{
     DeleteSchedule, GetSchedule, ListSchedules, PatchSchedule, PauseSchedule, PutSchedule,
     ResumeSchedule, RunScheduleNow, SyncSchedules,
 };
-use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
+use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
 use crate::time::{Moment, Span};
 use crate::words::Worded as _;
 
-/// Fields of a schedule's answer that no caller may set.
-const ANSWERED: &[&str] = &[
-    "summary",
-    "next_at",
-    "next",
-    "moved",
-    "paused",
-    "paused_until",
-    "ended",
-    "unfinished",
-    "last",
-    "last_ended",
-    "last_succeeded_at",
-    "fired",
-    "skipped",
-    "missed",
-    "created_at",
-    "changed_at",
-];
 object! {
     ScheduleFields "a schedule" "ScheduleSettings"
-    answered ANSWERED;
+    answered ScheduleView;
     patch PatchSchedule(schedule: ScheduleId) as "SchedulePatch" { plan: None };
     variants TIMINGS;
     fields {

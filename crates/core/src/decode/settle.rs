@@ -19,7 +19,9 @@ use crate::bounds::{
     ERROR_BYTES_MAX, ITEMS_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, SETTLE_PUSH_MAX,
 };
 use crate::job::{NewJob, Outcome};
-use crate::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict};
+use crate::lease::{
+    Ending, Leased, LimitVerdict, ResourceVerdict, SettleItem, SettledLease, Verdict,
+};
 use crate::names::{LimitName, PoolName, ResourceId};
 use crate::refusal::Refusal;
 use crate::requests::{Lease, Settle};
@@ -29,7 +31,7 @@ use crate::time::{Moment, Span};
 
 object! {
     SettleFields "a settle call" "SettleCall"
-    answered &["settled", "leases", "next_at", "reasons", "refused"];
+    answered Leased | "settled" | "refused";
     whole Settle;
     fields {
         settle: Vec<SettleItem> = Numbered(List(0..=ITEMS_MAX, LeaseToSettle)),
@@ -42,7 +44,7 @@ object! {
 
 object! {
     SettleItemFields "a settle item" "SettleItem"
-    answered &["ok", "state", "run_at", "code", "next_at", "pushed"];
+    answered SettledLease;
     call SettleItem(lease: String);
     variants ENDINGS;
     fields {

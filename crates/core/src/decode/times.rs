@@ -28,7 +28,7 @@ object! {
 
 object! {
     AdvanceFields "this call" "Advance"
-    answered &["now"];
+    answered "now";
     whole Advance;
     fields {
         advance: Span = Duration(Spans::ANY), required "\"advance\": \"5m\"", "The step of the test clock, 0s to 3650d.";

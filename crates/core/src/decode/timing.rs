@@ -33,7 +33,7 @@ pub struct PreviewAsked {
 
 object! {
     PreviewFields "a preview" "PreviewCall"
-    answered &["next"];
+    answered "next";
     whole PreviewAsked;
     fields {
         id: ScheduleId = Name(ScheduleId::parse, None), optional,

@@ -16,6 +16,7 @@ use crate::bounds::{
 };
 use crate::names::LimitName;
 use crate::time::{Moment, Span};
+use crate::view;
 use crate::words;
 
 /// The kind of the address, and the way to find work outside in its answer.
@@ -97,29 +98,31 @@ pub fn default_stale(every: Span) -> Span {
     fresh(every).max(Span::from_us(GAUGE_STALE_US_DEFAULT))
 }
 
-/// The last good reading of a gauge, and its failure since.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct GaugeReading {
-    /// When the last good reading was requested; `None` before the first.
-    pub asked_at: Option<Moment>,
-    /// The sum of the numbers, or how many ids were listed.
-    pub sum: Option<u64>,
-    /// The part of `sum` that is work outside.
-    pub external: Option<u64>,
-    /// When the last attempt failed; `None` if it succeeded.
-    pub failed_at: Option<Moment>,
-    /// Error of that attempt, at most 256 bytes, without secrets of the address.
-    pub error: Option<String>,
-}
+view! {
+    /// The last good reading of a gauge, and its failure since.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct GaugeReading {
+        /// When the last good reading was asked for; null if there is none yet.
+        pub asked_at: Option<Moment>,
+        /// What the address counted then; null if there is no reading.
+        pub sum: Option<u64>,
+        /// How many of those are not our own runs; null if there is no reading.
+        pub external: Option<u64>,
+        /// When the last attempt failed; null if the last attempt was good.
+        pub failed_at: Option<Moment>,
+        /// Why that attempt failed, at most 256 bytes, without the address.
+        pub error: Option<String>,
+    }
 
-/// A gauge as the contract shows it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct GaugeView {
-    /// Without the secret parts of its address.
-    #[serde(flatten)]
-    pub gauge: Gauge,
-    /// `None` before the first attempt since it was set or changed.
-    pub reading: Option<GaugeReading>,
+    /// A gauge as the contract shows it.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct GaugeView as "ReadGauge" {
+        /// Without the secret parts of its address.
+        #[serde(flatten)]
+        pub gauge: Gauge,
+        /// What was read last; null before the first attempt.
+        pub reading: Option<GaugeReading>,
+    }
 }
 
 impl GaugeView {

@@ -3,26 +3,42 @@
 use serde::Serialize;
 
 use super::Refusal;
+use crate::names::JobId;
+use crate::view::{self, HasSchema as _};
 
-/// A refusal as the server and `--json` write it.
-#[derive(Serialize)]
-pub struct Problem<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    code: &'a str,
-    detail: &'a str,
-    hint: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    caller: Option<&'a str>,
+crate::view! {
+    /// A refusal as the server and `--json` write it.
+    #[derive(Serialize)]
+    pub struct Problem<'a> {
+        /// A name for the code: urn:tenure:error:CODE.
+        r#type: String,
+        /// The code in a few words.
+        title: &'a str,
+        /// The HTTP status of the answer.
+        status: u16,
+        /// What is wrong, for programs; it never changes its meaning.
+        code: &'a str as view::named("Code"),
+        /// What is wrong with this very call, in a sentence.
+        detail: &'a str,
+        /// What to do next, in a sentence.
+        hint: &'a str,
+        /// Where it is wrong: a JSON pointer into the body, or /query/NAME, /header/NAME, /path/NAME.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pointer: Option<&'a str>,
+        /// The number of the item in an array, from 0.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+        /// The number of the line in NDJSON, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The id of the job that is in the way.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        job: Option<&'a str> as JobId::schema(),
+        /// The name of the caller's token, if that has used up its calls or in_flight: the caller waits as long as
+        /// Retry-After says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        caller: Option<&'a str>,
+    }
 }
 
 impl<'a> Problem<'a> {

@@ -4,6 +4,7 @@ use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
 use crate::events::{Event, EventFilter, EventId, Gap};
 use crate::names::JobId;
 use crate::time::Span;
+use crate::view;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -59,17 +60,19 @@ fn known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>
     Ok(read.into_iter().filter_map(known).collect())
 }
 
-/// The answer to a reader of events.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct EventsRead {
-    /// Matching events, in their order. When an answer is read, events of unknown types are left out.
-    #[serde(deserialize_with = "known")]
-    pub items: Vec<Event>,
-    /// Where to go on: the last event that was scanned or skipped, matching or not.
-    pub next: EventId,
-    /// The gap before the first of these; `None` if nothing was missed.
-    #[serde(default)]
-    pub gap: Option<Gap>,
+view! {
+    /// The answer to a reader of events.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct EventsRead as "Events" {
+        /// What happened, in its order, as far as it was asked for.
+        #[serde(deserialize_with = "known")]
+        pub items: Vec<Event>,
+        /// Where to go on: give it as since.
+        pub next: EventId,
+        /// What was missed before the first of these; null if nothing.
+        #[serde(default)]
+        pub gap: Option<Gap>,
+    }
 }
 
 /// Fills one page while an engine finds events, so that every engine ends it at the same place.

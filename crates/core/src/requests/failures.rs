@@ -6,6 +6,7 @@
 use crate::bounds::{FAILURE_CHARS, LIST_DEFAULT, LIST_SCAN_MAX};
 use crate::names::{JobId, QueueName};
 use crate::time::Moment;
+use crate::view;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -29,33 +30,35 @@ impl Default for ListFailures {
     }
 }
 
-/// A group of similar failed jobs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FailureGroup {
-    /// The queue of all these jobs.
-    pub queue: QueueName,
-    /// The kind of all these jobs; `""` for jobs without one.
-    pub kind: String,
-    /// The common beginning of their last errors, see [`error_line`].
-    pub error: String,
-    /// Number of these jobs.
-    pub count: u64,
-    /// When the first of them ended.
-    pub first_at: Moment,
-    /// When the last of them ended.
-    pub last_at: Moment,
-    /// The job that ended last.
-    pub job: JobId,
-}
+view! {
+    /// A group of failed jobs with the same [`error_line`].
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct FailureGroup {
+        /// The queue of these jobs.
+        pub queue: QueueName,
+        /// The kind of these jobs.
+        pub kind: String,
+        /// What their last errors have in common: the first 120 characters, without numbers and ids.
+        pub error: String,
+        /// How many jobs failed so.
+        pub count: u64,
+        /// When the first of them ended.
+        pub first_at: Moment,
+        /// When the last of them ended.
+        pub last_at: Moment,
+        /// The id of the one that ended last.
+        pub job: JobId,
+    }
 
-/// Groups of failed jobs, the largest first.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Failures {
-    /// At most as many as the call asked for; further groups are left out without notice.
-    pub items: Vec<FailureGroup>,
-    /// The scan stopped after 10,000 jobs: the counts cover only those.
-    #[serde(default)]
-    pub partial: bool,
+    /// Groups of failed jobs, the largest first: at most as many as the call asked for.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct Failures {
+        /// Failed jobs that have queue, kind and the beginning of the error in common, the most frequent first.
+        pub items: Vec<FailureGroup>,
+        /// Whether only a part of the failed jobs was looked at.
+        #[serde(default)]
+        pub partial: bool,
+    }
 }
 
 /// The text by which errors are compared: the first line, with each run of ASCII digits replaced by one `#`, cut to 120

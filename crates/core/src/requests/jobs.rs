@@ -7,6 +7,7 @@ use crate::names::{Group, JobId, JobRef};
 use crate::progress::ProgressSeen;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
+use crate::view;
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, JobFilter, Page, Patch};
@@ -36,19 +37,21 @@ impl Push {
     }
 }
 
-/// One job in the short answer of a push.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PushedId {
-    /// The job that is there now.
-    pub id: JobId,
-    /// True if the job was there before.
-    pub duplicate: bool,
-    /// True if the job was there before, and got the new content.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replaced: bool,
-    /// `Some(0)`: nobody asked for its queue within the last minute.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
+view! {
+    /// One job in the short answer of a push.
+    #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+    pub struct PushedId {
+        /// The id of the job.
+        pub id: JobId,
+        /// Whether the job was there already, and nothing was stored.
+        pub duplicate: bool,
+        /// Whether a job that was there got the new content.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub replaced: bool,
+        /// 0 if nobody asked for the queue within the last minute; absent otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub workers: Option<u32>,
+    }
 }
 
 /// The answer to a push, in its order.

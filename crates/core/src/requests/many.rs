@@ -7,6 +7,7 @@ use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::sentences::ValueRefusal;
 use crate::time::Moment;
+use crate::view;
 use serde::{Deserialize, Serialize};
 
 use super::pages::row_of;
@@ -217,15 +218,18 @@ macro_rules! many {
 }
 many! { CancelJobs Cancel  RetryJobs Retry  DeleteJobs Delete }
 
-/// Progress of a call on many jobs.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct DoneMany {
-    pub done: u64,
-    /// It stopped before the last job: further jobs may match.
-    pub more: bool,
-    /// The cursor with which the next call continues; `None` exactly if `more` is false.
-    #[serde(default)]
-    pub next: Option<String>,
+view! {
+    /// Progress of a call on many jobs.
+    #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+    pub struct DoneMany {
+        /// How many jobs this call changed.
+        pub done: u64,
+        /// Whether jobs may be left that match.
+        pub more: bool,
+        /// The cursor with which the next call goes on; null when all are done.
+        #[serde(default)]
+        pub next: Option<String>,
+    }
 }
 
 impl DoneMany {

@@ -18,6 +18,7 @@ use crate::names::Namespace;
 use crate::refusal::Code;
 use crate::requests::{OPERATIONS, Page};
 use crate::time::Moment;
+use crate::view;
 use crate::words;
 
 /// The most targets that a line lists. `targets_count` has the number of all.
@@ -45,6 +46,8 @@ pub fn target_in_path<N: AsRef<str>>(path: &str, names: &[N]) -> Option<String> 
     (!names.is_empty() && target.len() <= TRAIL_TARGET_BYTES_MAX).then_some(target)
 }
 
+crate::schemas!(TrailVia = view::words(&TrailVia::ALL.map(TrailVia::as_str)));
+
 words! {
     /// The way on which a call came to the server that wrote its line.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -61,60 +64,62 @@ words! {
     }
 }
 
-/// One line. Fields that do not apply are absent.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TrailLine {
-    /// Counts the lines of a trail, from 0.
-    pub seq: u64,
-    /// When the line was written, by the clock of the server.
-    pub at: Moment,
-    /// The address of the server that wrote it; `offline` for a command without a server.
-    pub server: String,
-    /// The name of the token, `anyone` on a server without tokens, of a command the user who ran it; `None` for an
-    /// unknown caller and for the server's own lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub caller: Option<String>,
-    /// The IP address from which the call came, or from which it came to the first server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<String>,
-    /// `None` for the server's own lines and for counts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub via: Option<TrailVia>,
-    /// The name of the operation, or of what the server did.
-    pub op: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// What the call names, as `kind:name`; at most [`TRAIL_TARGETS_MAX`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<String>,
-    /// The number of all targets, if that is more than are listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub targets_count: Option<u64>,
-    /// The settings that the call set, or would have set, by name, each with `old`, `new` or both.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub changed: Map<String, Value>,
-    /// 200 if the call was done, otherwise the HTTP status of its refusal; `None` if its caller left before the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// The code of the refusal, or `unanswered`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// Of a line for several calls, how many they were; of a bulk call, how many jobs it changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<u64>,
-    /// The header `X-Request-Id` of the call, or the trace id of its `traceparent`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// More about one of the server's own lines, such as the file that was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// The name of the file that the line begins; `None` for all other lines. So a file without its beginning is found,
-    /// also the oldest one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub begins: Option<String>,
-    /// SHA-256 of the line before, in hex; zeros in the first line of a trail.
-    pub prev: String,
+view! {
+    /// One line. Fields that do not apply are absent. A file that does not start with a line that `begins` it has lost its
+    /// beginning.
+    #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct TrailLine {
+        /// The number of the line, from 0.
+        pub seq: u64,
+        /// When the line was written.
+        pub at: Moment,
+        /// The address of the server that wrote it, or offline.
+        pub server: String,
+        /// The name of the token, or anyone; absent for an unknown caller and the server's own lines.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub caller: Option<String>,
+        /// The IP address from which the call came.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub peer: Option<String>,
+        /// How the call came: api, page, server if another one forwarded it, or command for one without a server.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub via: Option<TrailVia>,
+        /// The name of the operation, or of what the server did.
+        pub op: String,
+        /// The namespace of the call.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub namespace: Option<String>,
+        /// What the call names, as kind:name; at most 10.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub targets: Vec<String>,
+        /// The number of all targets, if there are more than 10.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub targets_count: Option<u64>,
+        /// Changed settings by name, each with old, new or both; contents are •••.
+        #[serde(skip_serializing_if = "Map::is_empty")]
+        pub changed: Map<String, Value>,
+        /// 200 if it was done, otherwise the HTTP status of the refusal; absent if the caller left.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub status: Option<u16>,
+        /// The code of the refusal, or unanswered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub code: Option<String>,
+        /// How many calls the line stands for, or how many jobs a bulk call changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub count: Option<u64>,
+        /// The X-Request-Id of the call, or the trace id of its traceparent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub request_id: Option<String>,
+        /// More about a line of the server itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub detail: Option<String>,
+        /// The name of the file that the line begins; absent in other lines.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub begins: Option<String>,
+        /// SHA-256 of the line before, in hex.
+        pub prev: String,
+    }
 }
 
 impl TrailLine {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tenure_core::access::{Grants, Scope};
 use tenure_core::requests::HttpMethod;
 use tenure_core::time::Moment;
+use tenure_core::view;
 
 use super::{Does, Route};
 use crate::caller::Caller;
@@ -21,25 +22,31 @@ pub(super) static ROUTES: &[Route] = &[Route::own(
     &[(200, "Me")],
 )];
 
-/// The answer to `GET /v1/me`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Me {
-    name: String,
-    scopes: Vec<&'static str>,
-    namespaces: Vec<String>,
-    /// Null: all queues.
-    queues: Option<Vec<String>>,
-    /// Null: all limits and pools.
-    needs: Option<Vec<String>>,
-    /// Null: never.
-    expires: Option<Moment>,
-    /// Null: any number.
-    calls: Option<String>,
-    /// Null: any number.
-    in_flight: Option<u32>,
-    /// Of the file of tokens: see [`hash_of_file`]. `None` for callers without `admin`, and without a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens: Option<String>,
+view! {
+    /// The answer to `GET /v1/me`.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct Me {
+        /// The name of the token; anyone if the server asks for none.
+        name: String,
+        /// The scopes of the token; read contains view.
+        scopes: Vec<&'static str> as view::items(view::named("Scope")),
+        /// Patterns of the namespaces that it may use; * is all.
+        namespaces: Vec<String>,
+        /// Patterns of its queues for push and work; null if all.
+        queues: Option<Vec<String>>,
+        /// Patterns of the limits and pools that it may hold, such as pool:proxies; null if all.
+        needs: Option<Vec<String>>,
+        /// When the token ceases to be valid; null if never.
+        expires: Option<Moment>,
+        /// How many calls it may make in a time, such as 200/1s; null if any number.
+        calls: Option<String>,
+        /// How many calls, streams and waits it may have at once; null if any number.
+        in_flight: Option<u32>,
+        /// A hash of the file of tokens of the server: equal where files are. Absent for callers without admin, and
+        /// without a file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tokens: Option<String>,
+    }
 }
 
 impl Me {

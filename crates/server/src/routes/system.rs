@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tenure_core::requests::HttpMethod;
+use tenure_core::view;
 use tenure_engine_api::Health;
 
 use super::{Does, Route};
@@ -48,23 +49,41 @@ pub(super) static ROUTES: &[Route] = &[
     get("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
 ];
 
-/// The answer to `GET /healthz`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Alive {
-    status: &'static str,
+view! {
+    /// The answer to `GET /healthz`.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct Alive as "Health" {
+        /// The process lives: always ok.
+        status: &'static str as view::words(&["ok"]),
+    }
+
+    /// The answer to `GET /readyz`.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct Ready {
+        /// Whether calls are answered: ok, draining, or degraded while the store is not well.
+        status: &'static str as view::words(&["ok", "draining", "degraded"]),
+        /// What kind of store the server has.
+        store: &'static str,
+        /// Whether the server is about to end.
+        draining: bool,
+        /// In one sentence, how the server and its store are.
+        detail: String,
+    }
+
+    /// The answer to `GET /version`.
+    #[derive(Debug, Serialize)]
+    pub(crate) struct Version {
+        /// The release of the server.
+        version: &'static str,
+        /// The commit from which it was built; unknown if the build did not say.
+        commit: &'static str,
+        /// The number of the contract that it speaks.
+        contract: u32,
+    }
 }
 
 /// Says that the process is alive.
 pub(crate) const ALIVE: Alive = Alive { status: "ok" };
-
-/// The answer to `GET /readyz`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Ready {
-    status: &'static str,
-    store: &'static str,
-    draining: bool,
-    detail: String,
-}
 
 impl Ready {
     /// The state of a server whose store is served here or elsewhere. `is_refused`: the leader does not accept
@@ -135,14 +154,6 @@ impl Ready {
     pub(crate) fn status(&self) -> u16 {
         if self.status == "ok" { 200 } else { 503 }
     }
-}
-
-/// The answer to `GET /version`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Version {
-    version: &'static str,
-    commit: &'static str,
-    contract: u32,
 }
 
 /// Version, contract and commit of this server. The build sets `TENURE_COMMIT`.

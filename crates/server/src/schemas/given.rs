@@ -2,25 +2,26 @@
 
 use serde_json::{Map, Value, json};
 use tenure_core::decode::{FieldSpec, ObjectSpec, Presence, ValueKind, Variant, objects};
+use tenure_core::time::{Moment, Span};
+use tenure_core::view::{HasSchema, Schema, ShownField, named, or_null, text, words};
 
-use super::{object_of, words};
+use super::object;
 
 /// Objects that answers show, too: each has a twin with this prefix, in which all fields are required but those that
 /// an answer may lack.
-const SHARED: &[(&str, &[&str])] = &[
+const SHARED: [&str; 4] = ["Unique", "Retry", "Backoff", "Rate"];
+/// Fields of objects that an answer may lack.
+const LACKING: &[(&str, &[&str])] = &[
     ("Unique", &["for", "within"]),
     ("Retry", &["max_snoozes"]),
     ("Backoff", &["base", "max", "delays"]),
-    ("Rate", &[]),
+    ("Gauge", &["url", "count", "scrapyd", "project"]),
 ];
 const SHOWN_PREFIX: &str = "Shown";
 
 /// The name of a schema in an answer.
-pub(super) fn shown_name(schema: &str) -> String {
-    match SHARED.iter().find(|(shared, _)| *shared == schema) {
-        Some(_) => format!("{SHOWN_PREFIX}{schema}"),
-        None => schema.to_owned(),
-    }
+fn shown_name(schema: &str) -> String {
+    if SHARED.contains(&schema) { format!("{SHOWN_PREFIX}{schema}") } else { schema.to_owned() }
 }
 
 /// The schemas of all bodies, and the twins of those that answers share.
@@ -33,14 +34,11 @@ pub(super) fn add(all: &mut Map<String, Value>) {
         };
         all.insert(object.schema.to_owned(), schema);
     }
-    for (schema, lacking) in SHARED {
-        let fields = shown_fields(schema, lacking);
-        all.insert(shown_name(schema), super::shown_of(&fields));
-    }
+    all.extend(SHARED.map(|schema| (shown_name(schema), object(shown_fields(schema)))));
 }
 
 /// The patch of an object: each field may be absent, and null for its default; a required one has no default.
-pub(super) fn patch(schema: &str, all: &mut Map<String, Value>) -> Value {
+pub(super) fn patch(schema: &str, all: &mut Map<String, Value>) -> Schema {
     let mut object = spec(schema);
     for field in &mut object.fields {
         let has_default = field.presence != Presence::Required;
@@ -50,20 +48,19 @@ pub(super) fn patch(schema: &str, all: &mut Map<String, Value>) -> Value {
 }
 
 /// An object of a set: this field is required in it.
-pub(super) fn item(schema: &str, required: &'static str, all: &mut Map<String, Value>) -> Value {
+pub(super) fn item(schema: &str, required: &'static str, all: &mut Map<String, Value>) -> Schema {
     let mut object = spec(schema);
     let keys = object.fields.iter_mut().filter(|field| field.name == required);
     keys.for_each(|field| field.presence = Presence::Required);
     one_of(&object.fields, object.variants, all)
 }
 
-/// The fields of an object as an answer has them, with the names of those that it may lack.
-pub(super) fn shown_fields(schema: &str, lacking: &[&str]) -> Vec<super::ShownField> {
-    let field = |field: &FieldSpec| {
-        let kind = kind(&field.kind, &shown_name, &mut Map::new());
-        let kind = if field.presence == Presence::Nullable { or_null(kind) } else { kind };
-        (field.name, kind, field.sentence, !lacking.contains(&field.name))
-    };
+/// The fields of an object as an answer has them.
+pub(super) fn shown_fields(schema: &str) -> Vec<ShownField> {
+    let lacking = LACKING.iter().filter(|(of, _)| *of == schema).flat_map(|(_, fields)| *fields);
+    let lacking: Vec<_> = lacking.collect();
+    let field =
+        |of: &FieldSpec| field(of, !lacking.contains(&&of.name), &shown_name, &mut Map::new());
     spec(schema).fields.iter().map(field).collect()
 }
 
@@ -73,23 +70,27 @@ fn spec(schema: &str) -> ObjectSpec {
 }
 
 /// An object in a body: these fields are required, beside those of the table.
-fn given(fields: &[FieldSpec], required: &[&str], all: &mut Map<String, Value>) -> Value {
-    let is_required =
-        |field: &&FieldSpec| field.presence == Presence::Required || required.contains(&field.name);
-    let required: Vec<&str> = fields.iter().filter(is_required).map(|field| field.name).collect();
-    let fields: Vec<(&str, Value, &str)> = fields
-        .iter()
-        .map(|field| {
-            let kind = kind(&field.kind, &str::to_owned, all);
-            let kind = if field.presence == Presence::Nullable { or_null(kind) } else { kind };
-            (field.name, kind, field.sentence)
-        })
-        .collect();
-    object_of(fields.into_iter(), &required)
+fn given(fields: &[FieldSpec], required: &[&str], all: &mut Map<String, Value>) -> Schema {
+    let mut field = |of: &FieldSpec| {
+        let is_required = of.presence == Presence::Required || required.contains(&of.name);
+        field(of, is_required, &str::to_owned, all)
+    };
+    object(fields.iter().map(&mut field).collect())
+}
+
+fn field(
+    of: &FieldSpec,
+    always: bool,
+    name: &dyn Fn(&str) -> String,
+    all: &mut Map<String, Value>,
+) -> ShownField {
+    let kind = kind(&of.kind, name, all);
+    let schema = if of.presence == Presence::Nullable { or_null(kind) } else { kind };
+    ShownField { name: of.name, schema, sentence: of.sentence, always }
 }
 
 /// One of several variants of an object: each has its own fields, and those that all variants share.
-fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Value>) -> Value {
+fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Value>) -> Schema {
     let mut objects = Vec::new();
     for variant in variants {
         let others = variants.iter().filter(|other| other.name != variant.name);
@@ -111,50 +112,42 @@ fn one_of(fields: &[FieldSpec], variants: &[Variant], all: &mut Map<String, Valu
 }
 
 /// The schema of a kind that is not a part of an object.
-pub(crate) fn plain(of: &ValueKind) -> Value {
+pub(crate) fn plain(of: &ValueKind) -> Schema {
     kind(of, &str::to_owned, &mut Map::new())
 }
 
-fn or_null(kind: Value) -> Value {
-    if kind == json!({}) {
-        // Any JSON may be null.
-        return kind;
-    }
-    json!({"anyOf": [kind, {"type": "null"}]})
-}
-
-/// The schema of a kind. `named` gives the schema of an object its name; kinds with a schema of their own go to `all`.
-fn kind(kind: &ValueKind, named: &dyn Fn(&str) -> String, all: &mut Map<String, Value>) -> Value {
+/// The schema of a kind. `name` gives the schema of an object its name; kinds with a schema of their own go to `all`.
+fn kind(kind: &ValueKind, name: &dyn Fn(&str) -> String, all: &mut Map<String, Value>) -> Schema {
     match kind {
-        ValueKind::Text(None) => json!({"type": "string"}),
+        ValueKind::Text(None) => text(),
         ValueKind::Text(Some(most)) => json!({"type": "string", "maxLength": most}),
         ValueKind::Whole(bounds) => {
             json!({"type": "integer", "minimum": bounds.start(), "maximum": bounds.end()})
         }
-        ValueKind::Duration => super::of("duration"),
-        ValueKind::Moment => super::of("moment"),
-        ValueKind::Boolean => json!({"type": "boolean"}),
+        ValueKind::Duration => Span::schema(),
+        ValueKind::Moment => Moment::schema(),
+        ValueKind::Boolean => bool::schema(),
         ValueKind::Any => json!({}),
         ValueKind::Map(of) => {
-            json!({"type": "object", "additionalProperties": self::kind(of, named, all)})
+            json!({"type": "object", "additionalProperties": self::kind(of, name, all)})
         }
         ValueKind::Words(known) => words(known),
         ValueKind::List(of, items) => {
-            let mut list = json!({"type": "array", "items": self::kind(of, named, all)});
+            let mut list = json!({"type": "array", "items": self::kind(of, name, all)});
             if *items.start() > 0 {
                 list["minItems"] = json!(items.start());
             }
             list["maxItems"] = json!(items.end());
             list
         }
-        ValueKind::Object(schema) => super::of(&named(schema)),
+        ValueKind::Object(schema) => named(&name(schema)),
         ValueKind::OneOf(kinds) => {
-            json!({"oneOf": kinds.iter().map(|kind| self::kind(kind, named, all)).collect::<Vec<_>>()})
+            json!({"oneOf": kinds.iter().map(|kind| self::kind(kind, name, all)).collect::<Vec<_>>()})
         }
         ValueKind::Alias(schema, of) => {
-            let of = self::kind(of, named, all);
+            let of = self::kind(of, name, all);
             all.insert((*schema).to_owned(), of);
-            super::of(schema)
+            named(schema)
         }
     }
 }

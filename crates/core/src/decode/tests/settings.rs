@@ -38,6 +38,7 @@ fn a_queue_is_put_whole_and_patched_in_part() {
             row("", InvalidField, "", "object"),
             row("[]", InvalidField, "", "object"),
             row(r#"{"paused":true}"#, UnknownField, "/paused", "cannot be set"),
+            row(r#"{"skipped":1}"#, UnknownField, "/skipped", "cannot be set"),
             row(r#"{"share":{}}"#, UnknownField, "/share", "did you mean \"shares\"?"),
             row(r#"{"shares":{"g":0}}"#, OutOfBounds, "/shares/g", "1 to 1000"),
             row(r#"{"shares":{"g":1001}}"#, OutOfBounds, "/shares/g", "1 to 1000"),
