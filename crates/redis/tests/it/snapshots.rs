@@ -99,6 +99,15 @@ fn mail(n: u32) -> String {
     format!("{text:<99}}}")
 }
 
+/// So many jobs with such payloads take several pieces.
+const FEW: u32 = 4_000;
+
+/// A payload that cannot be compressed.
+fn noise(n: u32) -> String {
+    let text: String = (0..30).map(|at| uuid(30 * n + at)).collect();
+    format!("\"{text}\"")
+}
+
 fn finds(engine: &Embedded, n: u32) -> bool {
     let job = JobRef::parse(&uuid(n)).unwrap();
     block(engine.run(&Namespace::main(), GetJob { job })).is_ok()
@@ -147,8 +156,7 @@ fn a_snapshot_takes_few_bytes_of_redis() {
 fn a_missing_or_damaged_chunk_is_an_error_and_never_an_end() {
     needs_redis!();
     let here = Here::new();
-    // Payloads that cannot be compressed.
-    here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
+    here.push(0..FEW, noise);
     let name = here.turned(1);
     assert!(name.pieces >= 3, "{} pieces", name.pieces);
     let key = |index| here.journal.store().keys().piece(name.generation, index);
@@ -186,11 +194,11 @@ fn a_missing_or_damaged_chunk_is_an_error_and_never_an_end() {
 fn a_snapshot_replaced_while_it_is_read_is_read_again() {
     needs_redis!();
     let here = Here::new();
-    here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
+    here.push(0..FEW, noise);
     let first = here.turned(1);
     let mut reading = here.journal.store().snapshot().unwrap().unwrap();
     reading.next_part().unwrap().unwrap();
-    here.push(40_000..40_010, mail);
+    here.push(FEW..FEW + 10, mail);
     here.turned(2);
     let by = here.journal.term();
     let store = here.journal.store();
@@ -231,14 +239,14 @@ fn only_the_leader_writes_chunks_and_named_ones_are_kept() {
 fn chunks_left_by_a_dead_leader_go_with_the_next_snapshot() {
     needs_redis!();
     let here = Here::new();
-    here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
+    here.push(0..FEW, noise);
     let first = here.turned(1);
     here.engine.close();
     let by = here.journal.term().clone();
     // It dies between the pieces of its next snapshot.
     let mut parts = MemorySnapshot::of(&mut here.journal.store().snapshot().unwrap().unwrap());
     let broken = ReadError::Away("it died".to_owned());
-    let mut half = parts.as_mut().unwrap().clone().failing(20, broken.clone());
+    let mut half = parts.as_mut().unwrap().clone().failing(10, broken.clone());
     let generation = Generation { epoch: by.epoch, count: 2 };
     let no = here.journal.store().write_snapshot(&by, generation, &mut half);
     assert!(matches!(&no, Err(WriteError::Parts(why)) if *why == broken), "{no:?}");
