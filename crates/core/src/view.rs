@@ -57,7 +57,7 @@ pub fn named(schema: &str) -> Schema {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Any text.
+/// The schema of any text.
 pub fn text() -> Schema {
     json!({"type": "string"})
 }
@@ -67,12 +67,12 @@ pub fn words(words: &[&str]) -> Schema {
     json!({"type": "string", "enum": words})
 }
 
-/// Null alone.
+/// The schema of null.
 pub fn nothing() -> Schema {
     json!({"type": "null"})
 }
 
-/// A list.
+/// The schema of a list of such values.
 pub fn items(of: Schema) -> Schema {
     json!({"type": "array", "items": of})
 }

@@ -51,7 +51,7 @@ pub(crate) struct Driver {
     pub given: StoreSettings,
     /// The settings of the store, as far as they are known.
     pub settings: Mutex<StoreSettings>,
-    /// See [`crate::NodeOptions::snapshot_log_bytes`].
+    /// The size of the log, in bytes, below which this server makes no snapshot.
     pub snapshot_log_bytes: u64,
     /// Redis had no room left at the last check.
     pub is_full: Arc<AtomicBool>,

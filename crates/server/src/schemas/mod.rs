@@ -64,7 +64,7 @@ fn fields(view: ViewSpec) -> Vec<ShownField> {
     fields
 }
 
-/// An object with these fields, of which those are required that are always there.
+/// An object with these fields. The fields that are always there are required.
 fn object(fields: Vec<ShownField>) -> Schema {
     let always = fields.iter().filter(|field| field.always);
     let required: Vec<&str> = always.map(|field| field.name).collect();

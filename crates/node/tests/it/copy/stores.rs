@@ -50,8 +50,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// Three stores in a row, to each of which the one before it is copied: from a folder; in `./test --long` also from a
-    /// Redis, by the same two copies in the other order.
+    /// Rows of three stores, each of which is copied to the next: from a folder; in `./test --long` also from a Redis, by
+    /// the same two copies in the other order.
     pub fn there_and_back() -> Vec<[Store; 3]> {
         let mut chains = vec![[Store::folder(), Store::redis(), Store::folder()]];
         if tenure_testkit::long() {
