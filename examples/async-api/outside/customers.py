@@ -10,6 +10,7 @@ saw, as JSON.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import random
 import signal
@@ -21,6 +22,15 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 stopping = threading.Event()
+
+#: The longest time that a customer asks on, in seconds: until it gives up, and one last answer.
+ENDS_WITHIN = 150
+
+
+def stop() -> None:
+    """Let nobody ask for more. If somebody still asks after that time, stderr says where."""
+    stopping.set()
+    faulthandler.dump_traceback_later(ENDS_WITHIN)
 
 
 class Seen:
@@ -141,7 +151,7 @@ def main() -> None:
     parser.add_argument("--staying", type=int, default=12, help="pairs that ask for more")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    signal.signal(signal.SIGTERM, lambda *_: stop())
     customers = Customers(given.api, given.seed)
     stays = [number < given.staying for number in range(given.pairs)]
     pairs = [threading.Thread(target=customers.pair, args=[each]) for each in stays]
