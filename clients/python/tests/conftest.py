@@ -230,7 +230,7 @@ def namespace() -> str:
 
 @pytest.fixture
 def t(shared_server: Server, namespace: str) -> Iterator[Tenure]:
-    """A client of a namespace of its own, on each store."""
+    """A client of a namespace of its own, on each of these stores."""
     with Tenure(shared_server.url, namespace=namespace, retry_for=15) as client:
         yield client
 

@@ -168,6 +168,7 @@ fields! {
     /// The jobs of the flow by where they stand.
     counts: FlowCounts,
     /// The name of the token whose call made this event, if the call needed operate or admin; absent otherwise.
+    // An event is written by hand: this attribute is for the document, in which the field is never null.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: TokenName,
 }

@@ -16,3 +16,7 @@ pub use parts::{long, wants};
 #[cfg(target_os = "linux")]
 pub use shifted::ShiftedClock;
 pub use tenure_engine_api::TestClock;
+
+/// The shortest ttl that heartbeats are sure to keep: a machine that is busy, or suspended, may let no process compute for
+/// a second, and a shorter lease would be lost by that.
+pub const KEPT_TTL: tenure_core::time::Span = tenure_core::time::Span::from_s(3);

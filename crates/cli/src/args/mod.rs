@@ -245,7 +245,7 @@ code.")]
     Audit(AuditArgs),
 }
 
-/// What a command opens, and so which options of every command mean something to it.
+/// The target of a command. It decides which options of every command mean something to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opens {
     /// The store of its own options, as a server: a profile is one of clients.
@@ -259,7 +259,7 @@ pub enum Opens {
 }
 
 impl Command {
-    /// What the command opens.
+    /// The target of this command.
     pub fn opens(&self) -> Opens {
         match self {
             Command::Serve(_) => Opens::ItsStore,

@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use tenure::core::job::JobState;
-use tenure::{Client, Job, JobRef, Span};
-
-/// A machine that is busy, or suspended, may let no process compute for a second: a shorter one would be lost by that.
-const TTL: Span = Span::from_s(3);
+use tenure::{Client, Job, JobRef};
+use tenure_testkit::KEPT_TTL;
 
 /// Two jobs whose handlers block both threads of their runtime: each runs once, and never has to stop.
 #[test]
@@ -20,10 +18,10 @@ fn a_handler_blocking_all_threads_for_two_ttls_keeps_its_lease() {
         for id in ids {
             client.push("q").id(id).await.unwrap();
         }
-        let worker = client.worker(["q"]).ttl(TTL).concurrency(2);
+        let worker = client.worker(["q"]).ttl(KEPT_TTL).concurrency(2);
         let working = worker.until_empty().run(|job: Job| async move {
             // No await: nothing else runs on this thread.
-            std::thread::sleep(2 * TTL.std() + Duration::from_millis(500));
+            std::thread::sleep(2 * KEPT_TTL.std() + Duration::from_millis(500));
             assert_eq!(job.stop(), None);
         });
         let worked = tokio::spawn(working).await.unwrap().unwrap();

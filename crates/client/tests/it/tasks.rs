@@ -222,8 +222,8 @@ async fn a_run_is_over_only_when_its_thread_is() {
         may_end.lock().unwrap().recv_timeout(s(60))?;
         Ok::<_, TaskError>(job.stop().is_some())
     });
-    // Heartbeats say that it must stop. A busy machine may let a shorter ttl end before one is sent.
-    let worker = client.worker(handlers.queues().unwrap()).ttl(Span::from_s(3));
+    // A heartbeat says that it must stop.
+    let worker = client.worker(handlers.queues().unwrap()).ttl(tenure_testkit::KEPT_TTL);
     let stopper = worker.stopper();
     let working = tokio::spawn(worker.run_tasks(handlers));
     let running = has_begun.recv().await.unwrap();

@@ -57,10 +57,10 @@ pub(super) fn item(schema: &str, required: &'static str, all: &mut Map<String, V
 
 /// The fields of an object as an answer has them.
 pub(super) fn shown_fields(schema: &str) -> Vec<ShownField> {
-    let lacking = LACKING.iter().filter(|(of, _)| *of == schema).flat_map(|(_, fields)| *fields);
-    let lacking: Vec<_> = lacking.collect();
-    let field =
-        |of: &FieldSpec| field(of, !lacking.contains(&&of.name), &shown_name, &mut Map::new());
+    let field = |of: &FieldSpec| {
+        let lacks = LACKING.iter().any(|(name, all)| *name == schema && all.contains(&of.name));
+        field(of, !lacks, &shown_name, &mut Map::new())
+    };
     spec(schema).fields.iter().map(field).collect()
 }
 

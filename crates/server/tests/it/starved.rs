@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use crate::wire::Server;
 use serde_json::json;
-use tenure::{Client, Job, Span};
-
-/// A machine that is busy, or suspended, may let no process compute for a second: a shorter one would be lost by that.
-const TTL: Span = Span::from_s(3);
+use tenure::{Client, Job};
+use tenure_testkit::KEPT_TTL;
 
 #[test]
 fn a_handler_blocking_all_threads_for_two_ttls_keeps_its_lease() {
@@ -22,10 +20,10 @@ fn a_handler_blocking_all_threads_for_two_ttls_keeps_its_lease() {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&url).await.unwrap();
-        let worker = client.worker(["q"]).ttl(TTL).concurrency(2);
+        let worker = client.worker(["q"]).ttl(KEPT_TTL).concurrency(2);
         let working = worker.until_empty().run(|_: Job| async {
             // No await: nothing else runs on this thread.
-            std::thread::sleep(2 * TTL.std() + Duration::from_millis(500));
+            std::thread::sleep(2 * KEPT_TTL.std() + Duration::from_millis(500));
         });
         // A lost job would have been granted once more.
         assert_eq!(tokio::spawn(working).await.unwrap().unwrap().jobs, 2);
