@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tenure_testkit::tenure::{Process, Server, alone, fails, told};
 use tenure_testkit::{Dice, TempDir, needs_redis};
@@ -293,6 +295,15 @@ fn a_backup_of_a_shared_store_survives_the_death_of_redis_or_is_not_there() {
     audited(&dir, &last, "restored");
 }
 
+/// A restore that the kernel kills when a file of the target would grow beyond `blocks` of 512 bytes.
+fn restore_within(blocks: u64, arguments: &[&str]) -> Command {
+    let restore = restore(arguments);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"ulimit -c 0; ulimit -f "$0"; exec "$@""#, &blocks.to_string()]);
+    alone(limited.arg(restore.get_program()).args(restore.get_args()));
+    limited
+}
+
 #[test]
 fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
     let dir = TempDir::new();
@@ -301,43 +312,25 @@ fn a_restore_that_is_killed_serves_nobody_and_begins_again() {
     let file = dir.join("backup");
     done(&server.url(), &["backup", file.to_str().unwrap()]);
     let target = folder(&dir, "target");
-    let mut refused = 0;
-    for after_ms in [0, 5, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 640] {
-        let mut restoring = tenure(&["restore", "--no-wait", "--to", &target]);
-        restoring.arg(&file);
-        let mut restoring = restoring.stderr(Stdio::null()).spawn().unwrap();
-        // Any moment may be the bad one: there is no event to wait for.
-        sleep(Duration::from_millis(after_ms));
-        restoring.kill().unwrap();
-        if restoring.wait().unwrap().success() {
-            break;
-        }
-        if !dir.join("target/tenure.db").exists() {
-            continue;
-        }
-        // It has nothing yet, is refused, or is whole.
-        match told(&mut client(&target, &["stats", "--json"])) {
-            (0, out, _) => {
-                let stats: serde_json::Value = serde_json::from_str(&out).unwrap();
-                let ready = stats["jobs"]["ready"].as_u64().unwrap_or(0);
-                assert!(ready == 0 || ready == 60, "after {after_ms} ms: {out}");
-                if ready > 0 {
-                    break;
-                }
-            }
-            (code, _, err) => {
-                assert!(
-                    code == 69 && err.contains("unfinished"),
-                    "after {after_ms} ms: {code}: {err}"
-                );
-                refused += 1;
-            }
+    let arguments = [file.to_str().unwrap(), "--to", &target, "--no-wait"];
+    let mut marked = false;
+    // From the first page of the target's database to most of the 6 MB that it is to hold.
+    for blocks in [1, 64, 512, 1024, 4096, 8192] {
+        let output = restore_within(blocks, &arguments).output().unwrap();
+        let killed = Some(Signal::SIGXFSZ as i32);
+        assert_eq!(output.status.signal(), killed, "{blocks} blocks: {output:?}");
+        // It has nothing yet, or it is refused from then on.
+        let (code, out, err) = told(&mut client(&target, &["stats", "--json"]));
+        if code == 0 && !marked {
+            let stats: serde_json::Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(stats["jobs"]["ready"], 0, "{blocks} blocks: {out}");
+        } else {
+            assert!(code == 69 && err.contains("unfinished"), "{blocks} blocks: {code}: {err}");
+            marked = true;
         }
     }
-    assert!(refused > 0, "no kill came between mark and end");
-    let (code, _, err) =
-        told(&mut restore(&[file.to_str().unwrap(), "--to", &target, "--no-wait"]));
-    assert!(code == 0 || err.contains("was restored to"), "{code}: {err}");
+    assert!(marked, "no kill came between mark and end");
+    restored(&arguments);
     done(&target, &["audit"]);
     assert_eq!(answer(&target, &["job", "h7"])["state"], "ready");
 }
