@@ -80,6 +80,8 @@ pub struct Call {
     pub batch: usize,
     /// Calls that may be in flight.
     pub flight: usize,
+    /// Whether a program that listens also pushes: its server is in it.
+    pub one_program: bool,
     /// The variant to run, if the program has several.
     pub way: String,
 }
@@ -101,6 +103,7 @@ impl Call {
             seconds: 5,
             batch: 100,
             flight: 16,
+            one_program: false,
             way: String::new(),
         };
         while let Some(name) = arguments.next() {
@@ -114,6 +117,7 @@ impl Call {
                 "--seconds" => call.seconds = value.parse()?,
                 "--batch" => call.batch = value.parse()?,
                 "--flight" => call.flight = value.parse()?,
+                "--one-program" => call.one_program = value == "1",
                 "--way" => call.way = value,
                 _ => return Err(format!("no option is called {name}").into()),
             }
@@ -124,6 +128,12 @@ impl Call {
     /// The URL of the Redis server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The URL of a store in the folder of this measurement.
+    pub fn folder_url(&self) -> Result<String, Failed> {
+        let store = std::env::var("PEERS_STORE").map_err(|_| "which folder? (PEERS_STORE)")?;
+        Ok(format!("file:{store}"))
     }
 
     /// The time until the job `n` of [`Role::Later`] is due, in microseconds.

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::Failed;
+use crate::machine;
 use crate::program::Program;
 use crate::server::in_path;
-use crate::systems::{Got, System};
+use crate::systems::{Front, Got, System};
 
 /// The folders that the harness uses.
 pub struct Folders {
@@ -53,12 +54,12 @@ impl Installed {
                 if name == "tenure" {
                     tenure_package(folders, &node)?;
                 }
-                let served_by = system.is_served.then(|| self.server(folders)).transpose()?;
+                let front = self.front(folders, system)?;
                 let package = node.join("node_modules").join(name).join("package.json");
                 let package: Value = serde_json::from_slice(&fs::read(package)?)?;
                 let version = package["version"].as_str().unwrap_or("unknown").to_owned();
                 let command = vec!["node".into(), format!("{name}.mjs").into()];
-                let program = Program { command, folder: node, options, served_by };
+                let program = Program { command, folder: node, options, front };
                 Ok(Ready { program, version })
             }
             Got::Python { name, package } => {
@@ -78,7 +79,7 @@ impl Installed {
                 command.push("-B".into());
                 let home = folders.home.join("python");
                 command.push(home.join(name).join("program.py").into());
-                let program = Program { command, folder: home, options, served_by: None };
+                let program = Program { command, folder: home, options, front: None };
                 Ok(Ready { program, version: required(folders, name, package)? })
             }
             Got::Cargo { package, of } => {
@@ -88,12 +89,39 @@ impl Installed {
                     .or_insert_with(|| build(folders, package).map_err(|why| why.to_string()));
                 done.clone()?;
                 let command = vec![folders.target.join("release").join(package).into()];
-                let served_by = system.is_served.then(|| self.server(folders)).transpose()?;
+                let front = self.front(folders, system)?;
                 let folder = folders.work.clone();
-                let program = Program { command, folder, options, served_by };
-                Ok(Ready { program, version: locked(folders, of)? })
+                let program = Program { command, folder, options, front };
+                let version = match &program.front {
+                    // `beanstalkd 1.12`
+                    Some((Front::Beanstalkd, executable)) => {
+                        machine::first_line(executable, &["-v"])
+                            .and_then(|line| Some(line.split_once(' ')?.1.to_owned()))
+                            .unwrap_or_default()
+                    }
+                    Some((Front::TenureOnRedis | Front::TenureOnFolder, _)) | None => {
+                        locked(folders, of)?
+                    }
+                };
+                Ok(Ready { program, version })
             }
         }
+    }
+
+    /// The server that a system's program connects to, and its executable.
+    fn front(
+        &mut self,
+        folders: &Folders,
+        system: &System,
+    ) -> Result<Option<(Front, PathBuf)>, Failed> {
+        let Some(front) = system.front else { return Ok(None) };
+        let executable = match front {
+            Front::TenureOnRedis | Front::TenureOnFolder => self.server(folders)?,
+            Front::Beanstalkd => {
+                in_path("beanstalkd").ok_or("beanstalkd is not in PATH: install beanstalkd")?
+            }
+        };
+        Ok(Some((front, executable)))
     }
 
     /// The `tenure` that runs the server of HTTP programs.

@@ -1,10 +1,12 @@
 //! Describes this machine by its own files.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
+/// The first line that a program prints, if it ends well.
+pub fn first_line(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())

@@ -9,14 +9,14 @@ pub const HELP: &str = "\
 tools/peers/run [--only NAME,…] [--workloads NAME,…] [--quick] [--rounds N] [--aof]
                 [--table text|docs] [--json] [--from FILE] [--list]
 
-Measures Tenure on Redis beside other queues on Redis, on this machine, each measurement on a
+Measures Tenure beside other queues on this machine, on Redis and in a folder, each measurement on a
 redis-server of its own that is started for it. Everything is installed into tools/peers/.work.
 
 needs: Linux; redis-server (or redis-check-rdb, which is the same program under another name) in
-       PATH, version 7 or later; cargo; for BullMQ, bee-queue and Tenure's Node worker node >= 20
-       and npm; for Celery, RQ, dramatiq, arq and Tenure's Python worker python3 >= 3.9 with venv; a
-       connection to crates.io, the npm registry and PyPI the first time. What is not there is skipped,
-       with the reason.
+       PATH, version 7 or later; cargo; for beanstalkd that program; for BullMQ, bee-queue and
+       Tenure's Node worker node >= 20 and npm; for Celery, RQ, dramatiq, arq and Tenure's Python
+       worker python3 >= 3.9 with venv; a connection to crates.io, the npm registry and PyPI the first
+       time. What is not there is skipped, with the reason.
 
   --only NAME,…       only these systems (see --list)
   --workloads NAME,…  only these of: bulk, single, latency, delayed, keyed, three, blocked, lifecycle,

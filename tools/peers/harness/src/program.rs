@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::Failed;
+use crate::server::Server;
+use crate::systems::Front;
 
 /// The way to call a program: the part before its role, its port and its options.
 #[derive(Clone, Debug)]
@@ -20,8 +22,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// Options of every call.
     pub options: Vec<String>,
-    /// The `tenure` that serves between the program and its Redis, if the program needs one.
-    pub served_by: Option<PathBuf>,
+    /// The server that the program connects to, if that is not Redis, and its executable.
+    pub front: Option<(Front, PathBuf)>,
 }
 
 /// A running program; killed if it outlives its time.
@@ -38,14 +40,14 @@ impl Program {
     pub fn start(
         &self,
         role: &str,
-        port: u16,
+        server: &Server,
         options: &[String],
         within: Duration,
     ) -> Result<Running, Failed> {
         let (first, rest) = self.command.split_first().ok_or("no command")?;
         let mut command = Command::new(first);
-        command.args(rest).arg(role).arg(port.to_string()).args(options).args(&self.options);
-        command.current_dir(&self.folder).stdin(Stdio::null());
+        command.args(rest).arg(role).arg(server.port.to_string()).args(options).args(&self.options);
+        command.current_dir(&self.folder).env("PEERS_STORE", server.store()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("{}: {why}", first.display()))?;
         let (send, lines) = channel();
@@ -71,11 +73,11 @@ impl Program {
     pub fn run(
         &self,
         role: &str,
-        port: u16,
+        server: &Server,
         options: &[String],
         within: Duration,
     ) -> Result<Figures, Failed> {
-        self.start(role, port, options, within)?.figures()
+        self.start(role, server, options, within)?.figures()
     }
 }
 

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::Failed;
+use crate::systems::Front;
 
 const START_MAX: Duration = Duration::from_secs(10);
-/// The time within which a server of Tenure must answer for its store.
-const SERVE_MAX: Duration = Duration::from_secs(30);
+/// The time within which a server in front must answer for its store.
+const FRONT_MAX: Duration = Duration::from_secs(30);
 /// Ticks in a second of processor time, as Linux counts it for programs.
 const TICKS: f64 = 100.0;
 
@@ -42,12 +43,12 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A running redis-server, and the server of Tenure in front of it.
+/// A running redis-server, and the server in front of it.
 pub struct Server {
     /// The port to which programs connect, on 127.0.0.1.
     pub port: u16,
-    /// The server of Tenure that listens there, if there is one.
-    serve: Option<Child>,
+    /// The server in front of Redis, or in place of it: if there is one, it listens there.
+    front: Option<Child>,
     child: Child,
     link: redis::Connection,
     folder: TempDir,
@@ -58,8 +59,8 @@ pub struct Server {
 pub struct Used {
     /// Seconds of processor time.
     pub cpu_s: f64,
-    /// The same for the server of Tenure in front, if there is one.
-    pub serve_cpu_s: Option<f64>,
+    /// The same for the server in front, if there is one.
+    pub front_cpu_s: Option<f64>,
     /// Bytes of data in memory.
     pub memory: u64,
 }
@@ -98,7 +99,7 @@ impl Server {
                 && let Ok(info) = info(&mut link, "server")
                 && field(&info, "process_id") == Some(&child.id().to_string())
             {
-                return Ok(Some(Server { port, serve: None, child, link, folder }));
+                return Ok(Some(Server { port, front: None, child, link, folder }));
             }
             if Instant::now() > until {
                 let _ = child.kill();
@@ -110,23 +111,54 @@ impl Server {
         }
     }
 
-    /// Puts a server of this `tenure` in front, and waits until it answers: programs connect to it from now on.
-    pub fn serve(&mut self, tenure: &Path) -> Result<(), Failed> {
+    /// Starts a server in front, and waits until it answers: programs connect to it from now on.
+    pub fn put_in_front(&mut self, front: Front, executable: &Path) -> Result<(), Failed> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let mut command = Command::new(tenure);
-        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
-        command.args(["--store", &format!("redis://127.0.0.1:{}", self.port)]);
+        let listens = format!("127.0.0.1:{port}");
+        let mut command = Command::new(executable);
+        let question = match front {
+            Front::TenureOnRedis => {
+                let store = format!("redis://127.0.0.1:{}", self.port);
+                command.args(["serve", "--listen", &listens, "--store", &store]);
+                HTTP_QUESTION
+            }
+            Front::TenureOnFolder => {
+                command.args(["serve", "--listen", &listens, "--store", "file:store"]);
+                HTTP_QUESTION
+            }
+            Front::Beanstalkd => {
+                fs::create_dir_all(self.store())?;
+                command.args([
+                    "-l",
+                    "127.0.0.1",
+                    "-p",
+                    &port.to_string(),
+                    "-b",
+                    "store",
+                    "-f",
+                    "0",
+                ]);
+                TEXT_QUESTION
+            }
+        };
+        command.current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.serve = Some(command.spawn()?);
+        self.front = Some(command.spawn()?);
         self.port = port;
-        let until = Instant::now() + SERVE_MAX;
-        while !answers(port) {
+        let until = Instant::now() + FRONT_MAX;
+        while !answers(port, question) {
             if Instant::now() > until {
-                return Err("tenure serve does not answer for its store".into());
+                return Err(format!("{} does not answer", executable.display()).into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// The folder in which a program without a server, or a server in front, keeps its jobs. It need not be there yet,
+    /// and is removed with this server.
+    pub fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
     }
 
     /// The version that it reports.
@@ -144,7 +176,7 @@ impl Server {
         };
         Ok(Used {
             cpu_s: number(&cpu, "used_cpu_sys")? + number(&cpu, "used_cpu_user")?,
-            serve_cpu_s: self.serve.as_ref().map(cpu_s).transpose()?,
+            front_cpu_s: self.front.as_ref().map(cpu_s).transpose()?,
             memory: number(&memory, "used_memory")? as u64,
         })
     }
@@ -160,9 +192,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(serve) = &mut self.serve {
-            let _ = serve.kill();
-            let _ = serve.wait();
+        if let Some(front) = &mut self.front {
+            let _ = front.kill();
+            let _ = front.wait();
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -171,17 +203,23 @@ impl Drop for Server {
     }
 }
 
-/// Whether a server of Tenure answers for its store.
-fn answers(port: u16) -> bool {
+/// A question that a server answers once it serves, and the beginning of that answer.
+type Question = (&'static str, &'static str);
+
+const HTTP_QUESTION: Question =
+    ("GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 ");
+const TEXT_QUESTION: Question = ("stats\r\nquit\r\n", "OK ");
+
+/// Whether a server answers this question as it should.
+fn answers(port: u16, (question, answer): Question) -> bool {
     let asked = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream
-            .write_all(b"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        stream.write_all(question.as_bytes())?;
         let mut said = String::new();
         stream.read_to_string(&mut said)?;
         Ok::<_, std::io::Error>(said)
     };
-    asked().is_ok_and(|said| said.starts_with("HTTP/1.1 200 "))
+    asked().is_ok_and(|said| said.starts_with(answer))
 }
 
 /// Processor time of a process, from the 14th and 15th field of its stat file.

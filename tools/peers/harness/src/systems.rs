@@ -24,6 +24,17 @@ pub enum Got {
     },
 }
 
+/// A server that programs connect to in place of Redis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Front {
+    /// `tenure serve` on the Redis of the measurement.
+    TenureOnRedis,
+    /// `tenure serve` on a folder.
+    TenureOnFolder,
+    /// beanstalkd, which syncs its log at every write.
+    Beanstalkd,
+}
+
 /// A system to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
@@ -46,10 +57,21 @@ pub struct System {
     pub delayed_max: u64,
     /// Whether one program pushes and handles when latency is measured, as its server is in it.
     pub one_program: bool,
-    /// Whether a server of Tenure is between the program and its Redis.
-    pub is_served: bool,
+    /// The server that the program connects to, if that is not Redis.
+    pub front: Option<Front>,
     /// A note for the reader of the table.
     pub note: &'static str,
+}
+
+impl System {
+    /// Whether the Redis of the measurement has its jobs.
+    pub fn is_on_redis(&self) -> bool {
+        match self.front {
+            Some(Front::TenureOnFolder | Front::Beanstalkd) => false,
+            Some(Front::TenureOnRedis) => true,
+            None => !self.way.ends_with("folder"),
+        }
+    }
 }
 
 const BASIC: &[&str] = &["bulk", "single", "latency", "delayed"];
@@ -69,7 +91,7 @@ const PLAIN: System = System {
     concurrency: 100,
     delayed_max: MANY,
     one_program: false,
-    is_served: false,
+    front: None,
     note: "",
 };
 
@@ -101,8 +123,37 @@ pub const SYSTEMS: &[System] = &[
         title: "Tenure, `tenure::Worker` over HTTP",
         can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
         way: "http",
-        is_served: true,
+        front: Some(Front::TenureOnRedis),
         note: "A `tenure serve` owns the store in Redis; its processor time is apart, and not in the worker's.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-folder",
+        title: "Tenure, `tenure::Worker` with a server in the program, folder",
+        // One process opens a folder at a time, so none can push while another handles.
+        can: &["bulk", "single", "latency", "keyed", "three", "blocked", "lifecycle"],
+        way: "folder",
+        one_program: true,
+        note: "Every change is on the disk before it is answered, the default.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-folder-http",
+        title: "Tenure, `tenure::Worker` over HTTP, folder",
+        can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
+        way: "http",
+        front: Some(Front::TenureOnFolder),
+        note: "The same; the processor time of the `tenure serve` is apart, and not in the worker's.",
+        ..PLAIN
+    },
+    System {
+        name: "beanstalkd",
+        title: "beanstalkd, synced",
+        got: Got::Cargo { package: "peer-beanstalkd", of: "" },
+        can: BASIC,
+        front: Some(Front::Beanstalkd),
+        note: "`-b` with `-f 0`: every change is on the disk before it is answered. It has no bulk call: 1,000 puts are \
+               written at once, and then their answers read. Delays are cut to whole seconds, so jobs run early.",
         ..PLAIN
     },
     System {
@@ -110,7 +161,7 @@ pub const SYSTEMS: &[System] = &[
         title: "Tenure (Node) over HTTP",
         got: Got::Node { name: "tenure" },
         can: BASIC,
-        is_served: true,
+        front: Some(Front::TenureOnRedis),
         note: "The TypeScript package; its server as for `tenure::Worker` over HTTP.",
         ..PLAIN
     },

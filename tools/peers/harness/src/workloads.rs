@@ -62,6 +62,21 @@ impl Size {
     };
 }
 
+/// Figures of Redis, which a system that keeps its jobs elsewhere does not have.
+const OF_REDIS: &[&str] = &[
+    "bytes_per_job",
+    "redis_push_cpu_s",
+    "redis_drain_cpu_s",
+    "redis_cpu_s",
+    "single_one_cpu_s",
+    "single_64_cpu_s",
+    "lifecycle_cpu_s",
+    "latency_cpu_s",
+    "keyed_bytes_per_job",
+    "three_bytes_per_job",
+    "longest_call_ms",
+];
+
 /// The setting in which workloads are measured.
 pub struct Measure<'a> {
     pub redis: &'a Path,
@@ -73,16 +88,16 @@ fn options(list: &[(&str, u64)]) -> Vec<String> {
     list.iter().flat_map(|(name, value)| [format!("--{name}"), value.to_string()]).collect()
 }
 
-/// Processor time of the server of Tenure between two readings, if there is one.
+/// Processor time of the server in front between two readings, if there is one.
 fn served(before: &Used, after: &Used) -> Option<f64> {
-    Some(after.serve_cpu_s? - before.serve_cpu_s?)
+    Some(after.front_cpu_s? - before.front_cpu_s?)
 }
 
 impl Measure<'_> {
     fn server(&self, program: &Program) -> Result<Server, Failed> {
         let mut server = Server::start(self.redis, self.aof)?;
-        if let Some(tenure) = &program.served_by {
-            server.serve(tenure)?;
+        if let Some((front, executable)) = &program.front {
+            server.put_in_front(*front, executable)?;
         }
         Ok(server)
     }
@@ -108,7 +123,11 @@ impl Measure<'_> {
             "io" => self.python("io", "push-io", self.size.python.1, system, program, row),
             "quiet" => self.quiet(system, program, row),
             other => Err(format!("no workload is called {other}").into()),
+        }?;
+        if !system.is_on_redis() {
+            row.figures.retain(|name, _| !OF_REDIS.contains(&name.as_str()));
         }
+        Ok(())
     }
 
     /// Jobs are pushed in bulk, then one worker process handles them all.
@@ -117,14 +136,14 @@ impl Measure<'_> {
         let part = |n: u64| 100_000.0 / n as f64;
         let mut server = self.server(program)?;
         let before = server.used()?;
-        let pushed = program.run("push", server.port, &options(&[("jobs", jobs)]), LONG)?;
+        let pushed = program.run("push", &server, &options(&[("jobs", jobs)]), LONG)?;
         let full = server.used()?;
         let pushing = served(&before, &full);
         let mut per_s = jobs as f64 / pushed.need("seconds")?;
         if !system.push_too.is_empty() {
             let mut list = options(&[("jobs", jobs)]);
             list.extend(["--way".to_owned(), system.push_too.to_owned()]);
-            let too = program.run("push", self.server(program)?.port, &list, LONG)?;
+            let too = program.run("push", &self.server(program)?, &list, LONG)?;
             per_s = per_s.max(jobs as f64 / too.need("seconds")?);
         }
         row.add("push_per_s", per_s);
@@ -136,11 +155,11 @@ impl Measure<'_> {
         let drained = system.drain_max.min(jobs);
         if drained < jobs {
             server = self.server(program)?;
-            program.run("push", server.port, &options(&[("jobs", drained)]), LONG)?;
+            program.run("push", &server, &options(&[("jobs", drained)]), LONG)?;
         }
         let full = server.used()?;
         let list = [("jobs", drained), ("concurrency", system.concurrency)];
-        let worked = program.run("drain", server.port, &options(&list), LONG)?;
+        let worked = program.run("drain", &server, &options(&list), LONG)?;
         let empty = server.used()?;
         if worked.gave_up() {
             return Err(format!(
@@ -171,10 +190,10 @@ impl Measure<'_> {
     /// Push, lease and settle in batches of 100, 16 calls in flight, over a backlog.
     fn lifecycle(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let mut server = self.server(program)?;
-        program.run("push", server.port, &options(&[("jobs", self.size.bulk)]), LONG)?;
+        program.run("push", &server, &options(&[("jobs", self.size.bulk)]), LONG)?;
         let before = server.used()?;
         let list = [("batch", 100), ("flight", 16), ("seconds", self.size.seconds.1)];
-        let lived = program.run("lifecycle", server.port, &options(&list), LONG)?;
+        let lived = program.run("lifecycle", &server, &options(&list), LONG)?;
         let after = server.used()?;
         let jobs = lived.need("jobs")?;
         row.add("longest_call_ms", server.longest_ms()? as f64);
@@ -190,7 +209,7 @@ impl Measure<'_> {
             let mut server = self.server(program)?;
             let before = server.used()?;
             let list = options(&[("jobs", jobs), ("flight", flight)]);
-            let pushed = program.run("push-single", server.port, &list, LONG)?;
+            let pushed = program.run("push-single", &server, &list, LONG)?;
             let after = server.used()?;
             row.add(&format!("single_{callers}_per_s"), jobs as f64 / pushed.need("seconds")?);
             let cpu = (after.cpu_s - before.cpu_s) * 100_000.0 / jobs as f64;
@@ -211,9 +230,9 @@ impl Measure<'_> {
         let mut server = self.server(program)?;
         let list = [("jobs", jobs), ("keys", keys), ("concurrency", system.concurrency)];
         let before = server.used()?;
-        program.run(&format!("push-{name}"), server.port, &options(&list), LONG)?;
+        program.run(&format!("push-{name}"), &server, &options(&list), LONG)?;
         let full = server.used()?;
-        let worked = program.run("drain-keyed", server.port, &options(&list), LONG)?;
+        let worked = program.run("drain-keyed", &server, &options(&list), LONG)?;
         if worked.gave_up() {
             return Err(format!(
                 "{name}: only {} of {jobs} jobs were handled",
@@ -237,10 +256,10 @@ impl Measure<'_> {
         for (name, behind) in [("alone_s", false), ("behind_s", true)] {
             let server = self.server(program)?;
             if behind {
-                program.run("push-blocked", server.port, &list, LONG)?;
+                program.run("push-blocked", &server, &list, LONG)?;
             }
-            program.run("push-free", server.port, &list, LONG)?;
-            let worked = program.run("drain-free", server.port, &list, LONG)?;
+            program.run("push-free", &server, &list, LONG)?;
+            let worked = program.run("drain-free", &server, &list, LONG)?;
             if worked.gave_up() {
                 let jobs = worked.need("jobs")?;
                 return Err(format!("blocked: only {jobs} of 1000 free jobs were handled").into());
@@ -262,10 +281,10 @@ impl Measure<'_> {
     ) -> Result<(), Failed> {
         let jobs = jobs.min(system.drain_max);
         let mut server = self.server(program)?;
-        program.run(push, server.port, &options(&[("jobs", jobs)]), LONG)?;
+        program.run(push, &server, &options(&[("jobs", jobs)]), LONG)?;
         let full = server.used()?;
         let list = options(&[("jobs", jobs), ("concurrency", system.concurrency)]);
-        let worked = program.run("drain", server.port, &list, LONG)?;
+        let worked = program.run("drain", &server, &list, LONG)?;
         let empty = server.used()?;
         if worked.gave_up() || worked.need("left")? > 0.0 {
             let (done, left) = (worked.need("jobs")?, worked.need("left")?);
@@ -285,9 +304,9 @@ impl Measure<'_> {
         let jobs = 50 * self.size.seconds.0;
         let server = self.server(program)?;
         let list = options(&[("jobs", jobs), ("rate", 50), ("concurrency", system.concurrency)]);
-        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        let mut worker = program.start("listen", &server, &list, LONG)?;
         worker.ready()?;
-        program.run("steady", server.port, &list, LONG)?;
+        program.run("steady", &server, &list, LONG)?;
         self.late(worker.figures()?, jobs, "quiet", row)
     }
 
@@ -297,9 +316,9 @@ impl Measure<'_> {
         let mut server = self.server(program)?;
         let mut list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
         if system.one_program {
-            list.extend(["--way".to_owned(), "one-program".to_owned()]);
+            list.extend(options(&[("one-program", 1)]));
         }
-        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        let mut worker = program.start("listen", &server, &list, LONG)?;
         worker.ready()?;
         if !system.one_program {
             // Its first call is under way.
@@ -307,7 +326,7 @@ impl Measure<'_> {
         }
         let before = server.used()?;
         if !system.one_program {
-            program.run("steady", server.port, &list, LONG)?;
+            program.run("steady", &server, &list, LONG)?;
         }
         let figures = worker.figures()?;
         let after = server.used()?;
@@ -324,10 +343,10 @@ impl Measure<'_> {
         let spread = if self.size.delayed < 2_000 { 2 } else { 10 };
         let server = self.server(program)?;
         let list = options(&[("jobs", jobs), ("spread", spread), ("concurrency", 100)]);
-        let mut worker = program.start("listen", server.port, &list, LONG)?;
+        let mut worker = program.start("listen", &server, &list, LONG)?;
         worker.ready()?;
         std::thread::sleep(Duration::from_millis(500));
-        program.run("later", server.port, &list, LONG)?;
+        program.run("later", &server, &list, LONG)?;
         self.late(worker.figures()?, jobs, "delayed", row)
     }
 

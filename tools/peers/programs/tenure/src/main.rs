@@ -1,4 +1,5 @@
-//! Tenure as measured: a server inside the program, or a separate one over HTTP (`--way http`).
+//! Tenure as measured: a server inside the program, on Redis or a folder (`--way folder`), or a separate one over HTTP
+//! (`--way http`).
 
 mod lifecycle;
 mod pipelined;
@@ -20,7 +21,8 @@ async fn connected(call: &Call) -> Result<(Client, Option<Server>), Failed> {
         let remote = Remote::open(&url, None)?;
         return Ok((Client::new(Arc::new(remote), Namespace::main()), None));
     }
-    let server = Server::open(&call.url()).listen("127.0.0.1:0").start().await?;
+    let store = if call.way == "folder" { call.folder_url()? } else { call.url() };
+    let server = Server::open(&store).listen("127.0.0.1:0").start().await?;
     let client = server.client();
     // Answered once this server leads the store.
     client.run(GetStats).await?;

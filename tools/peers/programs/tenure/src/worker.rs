@@ -10,9 +10,6 @@ use tenure::{Client, Job};
 
 use crate::{pipelined, producer, queue};
 
-/// The variant in which the handling program also pushes.
-const ONE_PROGRAM: &str = "one-program";
-
 /// Handles the jobs of the workload, and reports.
 pub async fn work(client: &Client, call: &Call) -> Result<(), Failed> {
     let tally = match call.role {
@@ -65,7 +62,7 @@ async fn library(client: &Client, call: &Call, tally: &Arc<Tally>) -> Result<(),
     if role == Role::Listen {
         ready();
     }
-    if call.way == ONE_PROGRAM {
+    if call.one_program {
         producer::one_by_one(client, call).await?;
     }
     tally.done().await;
