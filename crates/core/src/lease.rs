@@ -82,7 +82,7 @@ view! {
         pub deadline: Option<Moment>,
         /// The job to run; null if needs alone were asked for.
         #[serde(default)]
-        pub job: Option<JobView>,
+        pub job: Option<Box<JobView>>,
         /// The resources that it holds, with their data.
         #[serde(default)]
         pub resources: Vec<LeasedResource>,

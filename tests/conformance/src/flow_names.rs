@@ -31,7 +31,7 @@ pub(crate) async fn a_job_belongs_to_the_flow_that_it_states_or_inherits(b: &mut
     assert_eq!((pushed.job.state, flow_of(&pushed.job)), (JobState::Cancelled, Some("f")));
     assert_eq!(b.members("f").await, [0, 0, 1, 1], "one that is cancelled at its push is a member");
     let lease = b.take_job("p", "g").await;
-    assert_eq!(lease.job.as_ref().and_then(flow_of), Some("g"), "its holder is told");
+    assert_eq!(lease.job.as_deref().and_then(flow_of), Some("g"), "its holder is told");
 }
 
 pub(crate) async fn a_flow_is_there_while_a_member_is(b: &mut Bench) {

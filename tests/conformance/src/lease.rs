@@ -68,7 +68,7 @@ pub(crate) async fn a_call_gets_no_more_bytes_than_one_answer_carries(b: &mut Be
     let mut took = vec![];
     while took.iter().sum::<usize>() < all {
         let leased = b.ok(Lease::jobs(vec![queue("q")], ITEMS_MAX).by("w")).await;
-        let bytes = leased.leases.iter().filter_map(|lease| lease.job.as_ref());
+        let bytes = leased.leases.iter().filter_map(|lease| lease.job.as_deref());
         let bytes: usize = bytes.map(tenure_core::job::JobView::bytes).sum();
         assert!((1..=PAGE_BYTES_MAX).contains(&bytes), "{bytes} bytes in one answer");
         took.push(leased.leases.len());

@@ -258,7 +258,7 @@ pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
         granted_at: Moment::from_us(1_000_000_000),
         expires_at: Moment::from_us(1_030_000_000),
         deadline: None,
-        job,
+        job: job.map(Box::new),
         resources: Vec::new(),
         limits: Vec::new(),
     }
@@ -289,7 +289,7 @@ pub fn job_lease(id: &str, payload: &str) -> LeaseView {
     let lease = Some(id.to_owned());
     let (kind, payload) = ("k".to_owned(), Json::parse(payload));
     let job = JobView { id: name, kind, payload, lease, ..job(7) };
-    LeaseView { job: Some(job), ..needs_lease(id) }
+    LeaseView { job: Some(Box::new(job)), ..needs_lease(id) }
 }
 
 /// Whether it is a heartbeat.

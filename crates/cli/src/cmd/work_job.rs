@@ -65,7 +65,7 @@ impl Cmd {
                 stop = job.stopped() => return Err(Unstarted::Stopped(stop)),
             }
         }
-        let whole = LeaseView { job: Some(job.view().clone()), ..job.lease().clone() };
+        let whole = LeaseView { job: Some(Box::new(job.view().clone())), ..job.lease().clone() };
         let environment =
             Environment::of(&whole, folder, self.bonds.pass_credentials).map_err(disk)?;
         let files = environment.files.clone().ok_or_else(|| Failure::bug("a lease has no job"))?;

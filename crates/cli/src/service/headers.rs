@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_key_is_the_same_for_all_runs_of_a_job_and_for_no_other_job() {
-        let job = fake::job_lease("a", "1").job.unwrap();
+        let job = *fake::job_lease("a", "1").job.unwrap();
         let key = idempotency_key(&job);
         assert!(key.starts_with("job-a-") && key.len() == "job-a-".len() + 16, "{key}");
         let later = JobView { attempt: 7, lost: 2, ..job.clone() };

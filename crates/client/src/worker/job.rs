@@ -83,7 +83,7 @@ pub struct Job {
 
 struct JobInner {
     lease: LeaseView,
-    job: JobView,
+    job: Box<JobView>,
     held: Held,
     around: Arc<Surroundings>,
     /// Whether a stop of its run needs no report any more: it was reported, or the run is over.
@@ -120,7 +120,7 @@ impl Job {
     /// `lease` without its job, which is `job`.
     pub(super) fn new(
         lease: LeaseView,
-        mut job: JobView,
+        mut job: Box<JobView>,
         held: Held,
         around: Arc<Surroundings>,
     ) -> Self {

@@ -331,7 +331,7 @@ fn a_lease_has_the_data_of_those_pools_alone_that_the_token_names() {
         granted_at: Moment::ZERO,
         expires_at: Moment::ZERO,
         deadline: None,
-        job: Some(job()),
+        job: Some(Box::new(job())),
         resources: vec![resource("proxies"), resource("accounts")],
         limits: Vec::new(),
     };
@@ -348,7 +348,7 @@ fn a_lease_has_the_data_of_those_pools_alone_that_the_token_names() {
         let data: Vec<&str> = lease.resources.iter().map(|one| one.data.text()).collect();
         assert_eq!(data, [format!("{CONTENT:?}"), format!("{HIDDEN:?}")]);
         assert_eq!(lease.lease.as_deref(), Some(LEASE));
-        assert_eq!(lease.job, Some(job()), "the holder sees its job");
+        assert_eq!(lease.job.as_deref(), Some(&job()), "the holder sees its job");
     }
 }
 

@@ -55,12 +55,12 @@ pub(super) async fn filled(
         if let Some(seq) = seq {
             match (bodies.get_mut(n).and_then(Option::take), life) {
                 (Some(body), Some(life)) => {
-                    lease.job = Some(
-                        fresh_view(shared, seq, body, life).ok_or_else(|| show::unreadable(seq))?,
-                    )
+                    let view = fresh_view(shared, seq, body, life);
+                    lease.job = Some(Box::new(view.ok_or_else(|| show::unreadable(seq))?));
                 }
                 (_, life) => {
-                    lease.job = life.as_deref().and_then(|life| ahead.take(seq, life));
+                    lease.job =
+                        life.as_deref().and_then(|life| ahead.take(seq, life)).map(Box::new);
                     match lease.job {
                         Some(_) => shown = ahead.newest(),
                         None => missing = Some((seq, life)),
@@ -244,7 +244,7 @@ fn read(
             None => row.shown().view(Stands::default()),
         };
         match view {
-            Some(view) => lease.job = Some(view),
+            Some(view) => lease.job = Some(Box::new(view)),
             None => *whole = damaged(None, "row"),
         }
     }

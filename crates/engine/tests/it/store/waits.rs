@@ -97,7 +97,7 @@ fn what_is_pushed_is_what_is_leased_from_memory_and_from_rows() {
         seen.extend(take(&here.engine, 4).await);
         assert_eq!(seen.len(), 8);
         for (lease, pushed) in seen.iter().zip(&jobs) {
-            let got = lease.job.as_ref().unwrap();
+            let got = lease.job.as_deref().unwrap();
             assert_eq!(Some(&got.id), pushed.id.as_ref());
             assert_eq!((&got.kind, &got.labels), (&pushed.kind, &pushed.labels));
             assert_eq!(got.payload.as_ref(), Some(&pushed.payload));
