@@ -345,13 +345,11 @@ class Plan:
     def only_long(self) -> None:
         """Run what is no test of this tree, or takes long whatever it runs on."""
         peers = ["--manifest-path", "tools/peers/Cargo.toml"]
-        own = [word for name in ("harness", "gauge") for word in ("--package", f"peers-{name}")]
+        named = ["peers-harness", "peers-gauge", "peer-tenure", "peer-beanstalkd"]
+        own = [word for name in named for word in ("--package", name)]
         lints = ["cargo", "clippy", "--locked", *peers, "--target-dir", str(TARGET)]
         self.step("peers: format", "cargo", "fmt", *peers, "--all", "--check")
-        self.step(
-            "peers: lints",
-            *lints, "--all-targets", *own, "--package", "peer-tenure", "--", "-D", "warnings",
-        )  # fmt: skip
+        self.step("peers: lints", *lints, "--all-targets", *own, "--", "-D", "warnings")
         self.at_once([self.lab, self.python_killed])
 
     def lab(self) -> None:
