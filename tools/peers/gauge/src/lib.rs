@@ -2,7 +2,8 @@
 //! and the output. It must not favour any system: it does the same for all, and little.
 //!
 //! A program is called as `PROGRAM ROLE PORT [--name value]…` and prints one line of JSON at its
-//! end. A role that listens first prints `ready`, when it can be given work.
+//! end. A role that listens first prints `ready`, when it can be given work. `PEERS_STORE` is a folder for the jobs of a
+//! program that has no server; it need not be there yet.
 
 mod call;
 mod drive;

@@ -115,6 +115,7 @@ impl Server {
     pub fn put_in_front(&mut self, front: Front, executable: &Path) -> Result<(), Failed> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let listens = format!("127.0.0.1:{port}");
+        let folder = self.store();
         let mut command = Command::new(executable);
         let question = match front {
             Front::TenureOnRedis => {
@@ -123,25 +124,17 @@ impl Server {
                 HTTP_QUESTION
             }
             Front::TenureOnFolder => {
-                command.args(["serve", "--listen", &listens, "--store", "file:store"]);
+                let store = format!("file:{}", folder.display());
+                command.args(["serve", "--listen", &listens, "--store", &store]);
                 HTTP_QUESTION
             }
             Front::Beanstalkd => {
-                fs::create_dir_all(self.store())?;
-                command.args([
-                    "-l",
-                    "127.0.0.1",
-                    "-p",
-                    &port.to_string(),
-                    "-b",
-                    "store",
-                    "-f",
-                    "0",
-                ]);
+                fs::create_dir_all(&folder)?;
+                command.args(["-l", "127.0.0.1", "-p", &port.to_string()]);
+                command.args(["-f", "0", "-b"]).arg(folder);
                 TEXT_QUESTION
             }
         };
-        command.current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.front = Some(command.spawn()?);
         self.port = port;

@@ -19,7 +19,7 @@ pub enum Got {
     Cargo {
         /// The package of the program.
         package: &'static str,
-        /// The measured crate; its version is in the lock.
+        /// The measured crate; its version is in the lock. Empty: a server in front is measured.
         of: &'static str,
     },
 }
