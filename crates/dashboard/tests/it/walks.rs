@@ -264,10 +264,10 @@ fn every_button_does_what_it_says_with_and_without_scripts() {
 const READY: &str =
     "Number(document.querySelector('.tile .ready + .big').textContent.replaceAll(',', ''))";
 
-/// How often the tab has fetched its page again, and the milliseconds between the first and the last time.
+/// How often the tab has fetched its page again, and the milliseconds from its opening to the last time.
 const FETCHED: &str = "(() => {
     const all = performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').map((one) => one.startTime);
-    return [all.length, all.length ? all.at(-1) - all[0] : 0];
+    return [all.length, all.at(-1) ?? 0];
 })()";
 
 /// Holds the next page that the tab fetches until it is released, and counts the notices meanwhile.
@@ -310,7 +310,8 @@ fn an_open_tab_follows_changes_and_a_hidden_one_rests() {
                 break (n, ms);
             }
         };
-        assert!(ms > (fetched - 1.0) * 500.0 - 250.0, "{fetched} pages in {ms} ms");
+        // From the opening, since a late first notice brings the others nearer to it.
+        assert!(ms >= fetched * 500.0, "{fetched} pages in {ms} ms");
         walk.wait(&format!("{READY} === {pushed}"));
         // Another tab is in front of it.
         let (first, second) = (walk.tab.clone(), walk.browser.tab());
