@@ -76,6 +76,7 @@ fn measure(options: &Options) -> Result<Results, Failed> {
             name: system.name.to_owned(),
             title: system.title.to_owned(),
             note: system.note.to_owned(),
+            is_on_redis: system.is_on_redis(),
             ..Row::default()
         };
         let ready = match installed.install(&folders, system) {

@@ -37,6 +37,9 @@ pub struct Row {
     pub version: String,
     /// A note for the reader of the table.
     pub note: String,
+    /// Whether Redis has the jobs of the system.
+    #[serde(skip)]
+    pub is_on_redis: bool,
     /// Each figure of each round.
     pub figures: BTreeMap<String, Vec<f64>>,
     /// The workloads that could not be measured, with the reason.
@@ -47,6 +50,12 @@ impl Row {
     /// Adds the value of one round.
     pub fn add(&mut self, name: &str, value: f64) {
         self.figures.entry(name.to_owned()).or_default().push(value);
+    }
+    /// Adds a figure of Redis in one round, unless the system keeps its jobs elsewhere.
+    pub fn add_of_redis(&mut self, name: &str, value: f64) {
+        if self.is_on_redis {
+            self.add(name, value);
+        }
     }
     /// Adds the value of one round, if it has one.
     pub fn add_some(&mut self, name: &str, value: Option<f64>) {

@@ -62,21 +62,6 @@ impl Size {
     };
 }
 
-/// Figures of Redis, which a system that keeps its jobs elsewhere does not have.
-const OF_REDIS: &[&str] = &[
-    "bytes_per_job",
-    "redis_push_cpu_s",
-    "redis_drain_cpu_s",
-    "redis_cpu_s",
-    "single_one_cpu_s",
-    "single_64_cpu_s",
-    "lifecycle_cpu_s",
-    "latency_cpu_s",
-    "keyed_bytes_per_job",
-    "three_bytes_per_job",
-    "longest_call_ms",
-];
-
 /// The setting in which workloads are measured.
 pub struct Measure<'a> {
     pub redis: &'a Path,
@@ -123,11 +108,7 @@ impl Measure<'_> {
             "io" => self.python("io", "push-io", self.size.python.1, system, program, row),
             "quiet" => self.quiet(system, program, row),
             other => Err(format!("no workload is called {other}").into()),
-        }?;
-        if !system.is_on_redis() {
-            row.figures.retain(|name, _| !OF_REDIS.contains(&name.as_str()));
         }
-        Ok(())
     }
 
     /// Jobs are pushed in bulk, then one worker process handles them all.
@@ -147,9 +128,12 @@ impl Measure<'_> {
             per_s = per_s.max(jobs as f64 / too.need("seconds")?);
         }
         row.add("push_per_s", per_s);
-        row.add("bytes_per_job", full.memory.saturating_sub(before.memory) as f64 / jobs as f64);
+        row.add_of_redis(
+            "bytes_per_job",
+            full.memory.saturating_sub(before.memory) as f64 / jobs as f64,
+        );
         let push_cpu = (full.cpu_s - before.cpu_s) * part(jobs);
-        row.add("redis_push_cpu_s", push_cpu);
+        row.add_of_redis("redis_push_cpu_s", push_cpu);
         row.add_some("client_push_cpu_s", pushed.get("cpu_s").map(|cpu| cpu * part(jobs)));
 
         let drained = system.drain_max.min(jobs);
@@ -174,11 +158,11 @@ impl Measure<'_> {
         if worked.get("settled").is_some_and(|settled| settled < drained as f64) {
             return Err(format!("drain: only {} jobs were settled", worked.need("settled")?).into());
         }
-        row.add("longest_call_ms", server.longest_ms()? as f64);
+        row.add_of_redis("longest_call_ms", server.longest_ms()? as f64);
         row.add("drain_per_s", drained as f64 / worked.need("seconds")?);
         let drain_cpu = (empty.cpu_s - full.cpu_s) * part(drained);
-        row.add("redis_drain_cpu_s", drain_cpu);
-        row.add("redis_cpu_s", push_cpu + drain_cpu);
+        row.add_of_redis("redis_drain_cpu_s", drain_cpu);
+        row.add_of_redis("redis_cpu_s", push_cpu + drain_cpu);
         row.add_some("serve_push_cpu_s", pushing.map(|cpu| cpu * part(jobs)));
         let serving = served(&full, &empty);
         row.add_some("serve_drain_cpu_s", serving.map(|cpu| cpu * part(drained)));
@@ -196,9 +180,12 @@ impl Measure<'_> {
         let lived = program.run("lifecycle", &server, &options(&list), LONG)?;
         let after = server.used()?;
         let jobs = lived.need("jobs")?;
-        row.add("longest_call_ms", server.longest_ms()? as f64);
+        row.add_of_redis("longest_call_ms", server.longest_ms()? as f64);
         row.add("lifecycle_per_s", jobs / lived.need("seconds")?);
-        row.add("lifecycle_cpu_s", (after.cpu_s - before.cpu_s) * 100_000.0 / jobs.max(1.0));
+        row.add_of_redis(
+            "lifecycle_cpu_s",
+            (after.cpu_s - before.cpu_s) * 100_000.0 / jobs.max(1.0),
+        );
         Ok(())
     }
 
@@ -213,7 +200,7 @@ impl Measure<'_> {
             let after = server.used()?;
             row.add(&format!("single_{callers}_per_s"), jobs as f64 / pushed.need("seconds")?);
             let cpu = (after.cpu_s - before.cpu_s) * 100_000.0 / jobs as f64;
-            row.add(&format!("single_{callers}_cpu_s"), cpu);
+            row.add_of_redis(&format!("single_{callers}_cpu_s"), cpu);
         }
         Ok(())
     }
@@ -240,10 +227,10 @@ impl Measure<'_> {
             )
             .into());
         }
-        row.add("longest_call_ms", server.longest_ms()? as f64);
+        row.add_of_redis("longest_call_ms", server.longest_ms()? as f64);
         row.add(&format!("{name}_per_s"), jobs as f64 / worked.need("seconds")?);
         row.add(&format!("{name}_overlaps"), worked.get("overlaps").unwrap_or(0.0));
-        row.add(
+        row.add_of_redis(
             &format!("{name}_bytes_per_job"),
             full.memory.saturating_sub(before.memory) as f64 / jobs as f64,
         );
@@ -331,7 +318,7 @@ impl Measure<'_> {
         let figures = worker.figures()?;
         let after = server.used()?;
         let part = 100_000.0 / jobs as f64;
-        row.add("latency_cpu_s", (after.cpu_s - before.cpu_s) * part);
+        row.add_of_redis("latency_cpu_s", (after.cpu_s - before.cpu_s) * part);
         let serving = served(&before, &after);
         row.add_some("latency_serve_cpu_s", serving.map(|cpu| cpu * part));
         self.late(figures, jobs, "latency", row)

@@ -23,8 +23,8 @@ const TTR_S: u32 = 60;
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    async fn open(call: &Call) -> Result<Self, Failed> {
-        let stream = TcpStream::connect(("127.0.0.1", call.port)).await?;
+    async fn open(port: u16) -> Result<Self, Failed> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.set_nodelay(true)?;
         Ok(Connection(BufReader::new(stream)))
     }
@@ -76,16 +76,16 @@ impl Connection {
     }
 }
 
-/// Connections that wait for a call; more are opened as they are needed.
+/// Connections to this port that wait for a call; more are opened as they are needed.
 #[derive(Clone)]
-struct Connections(Call, Arc<Mutex<Vec<Connection>>>);
+struct Connections(u16, Arc<Mutex<Vec<Connection>>>);
 
 impl Connections {
     async fn put(self, jobs: Vec<(u64, Payload)>) -> Result<(), Failed> {
         let idle = self.1.lock().await.pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => Connection::open(&self.0).await?,
+            None => Connection::open(self.0).await?,
         };
         connection.put(&jobs).await?;
         self.1.lock().await.push(connection);
@@ -102,7 +102,7 @@ async fn work(call: &Call) -> Result<(), Failed> {
     let deleted = Arc::new(AtomicU64::new(0));
     let mut connections = Vec::new();
     for _ in 0..call.concurrency {
-        connections.push(Connection::open(call).await?);
+        connections.push(Connection::open(call.port).await?);
     }
     if call.role == Role::Listen {
         ready();
@@ -139,7 +139,7 @@ async fn work(call: &Call) -> Result<(), Failed> {
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
     let call = Call::read()?;
-    let connections = Connections(call.clone(), Arc::default());
+    let connections = Connections(call.port, Arc::default());
     let begin = now_us();
     let bulk = |due: fn(&Call, u64) -> u64| {
         let (call, connections) = (&call, &connections);
